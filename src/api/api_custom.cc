@@ -105,21 +105,21 @@ class HostOperator final : public CustomOperator {
     release_->take();
   }
 
-  void forward(const Pass &pass) override {
-    const LentArrays inputs(pass.context, pass.inputs, input_names_), aux(pass.context, pass.aux, aux_names_),
-        outputs(pass.context, pass.outputs, output_names_);
+  void forward(const Call &call) override {
+    const LentArrays inputs(call.context, call.inputs, input_names_), aux(call.context, call.aux, aux_names_),
+        outputs(call.context, call.outputs, output_names_);
     const int32_t status =
-        type_->op.forward(state_, inputs.get(), aux.get(), outputs.get(), pass.is_train, type_->op.user_data);
+        type_->op.forward(state_, inputs.get(), aux.get(), outputs.get(), call.is_train, type_->op.user_data);
     std::exception_ptr failure;
     for (const LentArrays *list : {&inputs, &aux, &outputs}) list->take_back(list != &inputs, &failure);
     check_status(status, "forward", Code::kExecution);
     if (failure) std::rethrow_exception(failure);
   }
 
-  void backward(const Pass &pass) override {
-    const LentArrays head_grads(pass.context, pass.head_grads, output_names_),
-        inputs(pass.context, pass.inputs, input_names_), aux(pass.context, pass.aux, aux_names_),
-        outputs(pass.context, pass.outputs, output_names_), gradients(pass.context, pass.gradients, input_names_);
+  void backward(const Call &call) override {
+    const LentArrays head_grads(call.context, call.head_grads, output_names_),
+        inputs(call.context, call.inputs, input_names_), aux(call.context, call.aux, aux_names_),
+        outputs(call.context, call.outputs, output_names_), gradients(call.context, call.gradients, input_names_);
     const int32_t status = type_->op.backward(state_, head_grads.get(), inputs.get(), aux.get(), outputs.get(),
                                               gradients.get(), type_->op.user_data);
     std::exception_ptr failure;

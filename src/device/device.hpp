@@ -184,7 +184,7 @@ class Device : public std::enable_shared_from_this<Device> {
 // kDevice with the reason if there is no such device or backend (CTX-03).
 std::shared_ptr<Device> get_device(const Context &context);
 // Queues that run a caller's work are registered here. wait_for_all_queues() waits for all that still exist, then
-// throws their errors; each error also stays pending for whoever waits for that queue.
+// throws their errors; each error also stays pending for the next wait on that queue.
 void register_queue(const std::shared_ptr<Queue> &queue);
 void wait_for_all_queues();
 int count_devices(DeviceType type);  // usable GPUs; for cpu: processors this process may use

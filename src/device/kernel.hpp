@@ -122,7 +122,7 @@ struct PostOp {
   double low = 0, high = 0;
 };
 
-// What a kernel's factory reads, and what it answers in the fields marked <-.
+// The input of a kernel's factory; it also returns values in the fields marked <-.
 struct StepSpec {
   std::string op;                     // "softmax", "_backward_softmax"
   std::shared_ptr<const void> attrs;  // the operator's attribute struct (of the forward operator, for backward)

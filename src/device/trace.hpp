@@ -32,7 +32,7 @@ enum class FactorType : uint8_t {
   kNarrow,  // 16-bit types
 };
 
-// What is known about a piece of work before it runs. The creator keeps it alive while the work may run.
+// The facts about a piece of work that are known before it runs. The creator keeps it alive while the work may run.
 class WorkInfo {
  public:
   WorkInfo(SpanKind what, std::string of, std::string by_op = "");

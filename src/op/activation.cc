@@ -13,12 +13,12 @@ COHORT_OPERATOR(Activation, ActivationAttrs)
                       {"softrelu", ActivationAttrs::kSoftrelu},
                       {"softsign", ActivationAttrs::kSoftsign},
                       {"tanh", ActivationAttrs::kTanh}},
-                     "The function that is applied.")
+                     "The activation function.")
     .input("data", "Any shape.")
     .same_shape()
     .inplace(0, 0)
     .activation([](const ActivationAttrs &a) { return int(a.act_type); })
-    // All but softsign read their own output, so that it may overwrite data.
+    // Except for softsign, the gradient reads the output, so the output may overwrite data.
     .follows()
     .gradient([](const ActivationAttrs &a) {
       Gradient g;

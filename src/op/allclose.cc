@@ -6,8 +6,8 @@ namespace {
 
 COHORT_OPERATOR(_contrib_allclose, AllcloseAttrs)
     .doc("1 if |a - b| <= atol + rtol |b| for all elements, else 0.")
-    .attr(&AllcloseAttrs::rtol, "rtol", 1e-5f, "What counts with the size of b.")
-    .attr(&AllcloseAttrs::atol, "atol", 1e-8f, "What counts whatever the size.")
+    .attr(&AllcloseAttrs::rtol, "rtol", 1e-5f, "Relative tolerance.")
+    .attr(&AllcloseAttrs::atol, "atol", 1e-8f, "Absolute tolerance.")
     .attr(&AllcloseAttrs::equal_nan, "equal_nan", true, "Whether NaN is close to NaN.")
     .input("a", "Any shape.")
     .input("b", "The shape of a.")

@@ -33,20 +33,20 @@ OpBuilder<BatchNormAttrs> norm(const char *name, const char *doc, double eps) {
   op.follows();
   op.doc(doc)
       .attr(&BatchNormAttrs::eps, "eps", eps, "Added to the variance.")
-      .attr(&BatchNormAttrs::momentum, "momentum", 0.9f, "Share of the old value in the moving statistics.")
+      .attr(&BatchNormAttrs::momentum, "momentum", 0.9f, "Weight of the old value in the moving statistics.")
       .attr(&BatchNormAttrs::fix_gamma, "fix_gamma", true,
-            "Whether gamma counts as 1 and is not trained; backward of training sets the array to 1, frozen or not. "
-            "Forward passes do not write it.")
+            "Whether gamma counts as 1 and is not trained. The backward pass of training then sets the array to 1, "
+            "whether frozen or not; forward passes do not write it.")
       .attr(&BatchNormAttrs::use_global_stats, "use_global_stats", false,
-            "Whether training, too, uses the moving statistics.")
+            "Whether training also uses the moving statistics.")
       .attr(&BatchNormAttrs::output_mean_var, "output_mean_var", false,
             "Whether mean and 1 / sqrt(var + eps) are outputs.")
-      .input("data", "Any number of axes, channels on one of them.")
-      .input("gamma", "Scale, one a channel.")
-      .input("beta", "Offset, one a channel.")
-      .aux("moving_mean", "Moving mean, one a channel.")
+      .input("data", "Any number of axes, one of them the channels.")
+      .input("gamma", "Scale, one per channel.")
+      .input("beta", "Offset, one per channel.")
+      .aux("moving_mean", "Moving mean, one per channel.")
       .init("[\"zero\", {}]")
-      .aux("moving_var", "Moving variance, one a channel.")
+      .aux("moving_var", "Moving variance, one per channel.")
       .init("[\"one\", {}]")
       .outputs([](const BatchNormAttrs &) { return 3; },
                [](const BatchNormAttrs &a) { return a.output_mean_var ? 3 : 1; })
@@ -70,17 +70,17 @@ OpBuilder<BatchNormAttrs> norm(const char *name, const char *doc, double eps) {
 
 OpBuilder<BatchNormAttrs> &with_axis(OpBuilder<BatchNormAttrs> &op) {
   return op.attr(&BatchNormAttrs::axis, "axis", 1, "The axis of the channels; negative counts from the last.")
-      .ignored("cudnn_off", "boolean", "0", "No meaning here.")
-      .ignored("min_calib_range", "float or None", "None", "No meaning here.")
-      .ignored("max_calib_range", "float or None", "None", "No meaning here.");
+      .ignored("cudnn_off", "boolean", "0", "Ignored.")
+      .ignored("min_calib_range", "float or None", "None", "Ignored.")
+      .ignored("max_calib_range", "float or None", "None", "Ignored.");
 }
 
 [[maybe_unused]] const bool defined = [] {
   {
     auto op = norm("BatchNorm",
-                   "Normalises each channel over the batch, then scales by gamma and adds beta. Training moves the "
-                   "moving statistics where gamma, beta or an argument before the layer has a gradient; a frozen one "
-                   "keeps them. BlockGrad behind it does not freeze it.",
+                   "Normalises each channel over the batch, then scales by gamma and adds beta. Training updates the "
+                   "moving statistics if gamma, beta or an argument before the layer has a gradient; a frozen layer "
+                   "keeps them. A BlockGrad after the layer does not freeze it.",
                    double(1e-3f));
     with_axis(op)
         .alias("BatchNorm_v1")
@@ -92,17 +92,16 @@ OpBuilder<BatchNormAttrs> &with_axis(OpBuilder<BatchNormAttrs> &op) {
         });
   }
   {
-    auto op = norm("_contrib_BatchNormWithReLU", "BatchNorm, then the larger of the result and 0.", double(1e-3f));
+    auto op = norm("_contrib_BatchNormWithReLU", "BatchNorm followed by relu.", double(1e-3f));
     with_axis(op);
   }
-  norm(
-      "_contrib_SyncBatchNorm",
-      "BatchNorm of the channels on axis 1. In the training of a group the statistics are those of the whole batch, of "
-      "all devices together.",
-      double(1e-3f))
+  norm("_contrib_SyncBatchNorm",
+       "BatchNorm of the channels on axis 1. When a group trains, the statistics are those of the whole batch over all "
+       "devices.",
+       double(1e-3f))
       .syncs_batch()
-      .ignored("ndev", "int", "1", "No meaning here.")
-      .required(&BatchNormAttrs::key, "key", "A name of the layer; no meaning here.")
+      .ignored("ndev", "int", "1", "Ignored.")
+      .required(&BatchNormAttrs::key, "key", "A name of the layer; ignored.")
       .check([](BatchNormAttrs &a) { a.axis = 1, a.gives_variance = true; });
   return true;
 }();

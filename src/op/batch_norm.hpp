@@ -23,7 +23,7 @@ struct BatchNormAttrs {
   bool gives_variance = false;  // output 2 is the variance (_contrib_SyncBatchNorm)
 };
 
-// What one device of a group computes from its share of a batch: the number of elements per channel, then for each
+// Sums that one device of a group computes over its share of a batch: the number of elements per channel, then for each
 // channel the mean and the sum of squared deviations (forward), or the sums of the gradient and of its products with
 // the normalised data (backward). All devices combine these in device order, so they get bit-identical results.
 struct ChannelStats {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose output has as many rows as the values of their inputs say: kernels "_shape_NAME" find that out before
-// the operator itself is run (executor/invoke.cc).
+// Operators whose number of output rows depends on input values: kernels "_shape_NAME" compute it before the operator
+// itself runs (executor/invoke.cc).
 #include "op/boolean_mask.hpp"
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace {
 COHORT_OPERATOR(_contrib_boolean_mask, BooleanMaskAttrs)
     .alias("_npi_boolean_mask")
     .doc("The rows of data for which index is not 0.")
-    .attr(&BooleanMaskAttrs::axis, "axis", 0, "The axis of the rows, which is the first.")
+    .attr(&BooleanMaskAttrs::axis, "axis", 0, "The axis of the rows; must be the first.")
     .range(0, 0)
     .input("data", "At least one axis.")
-    .input("index", "One number a row.")
+    .input("index", "One number per row.")
     .infer_shape([](const BooleanMaskAttrs &, Shapes &in, Shapes &out) {
       unify(in[1], Shape::of_rank(1), "index");
       if (in[0].rank_known()) {
@@ -33,10 +33,8 @@ COHORT_OPERATOR(_contrib_boolean_mask, BooleanMaskAttrs)
 
 COHORT_OPERATOR(_npx_nonzero, NoAttrs)
     .alias("_npi_nonzero")
-    .doc(
-        "Where the elements are that are not 0: one row of coordinates for "
-        "each.")
-    .input("x", "Any shape; one without axes is taken for one element.")
+    .doc("The coordinates of the elements that are not 0, one row each.")
+    .input("x", "Any shape; a scalar counts as one element.")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       if (in[0].rank_known()) unify(out[0], Shape{Shape::kUnknown, std::max(in[0].rank(), 1)}, "output");
     })

@@ -8,11 +8,10 @@ constexpr int64_t kAny = Shape::kUnknown;
 
 COHORT_OPERATOR(_contrib_box_encode, NoAttrs)
     .doc(
-        "What a detector is to learn: how the object matched to each anchor lies to it, less means and by stds; 0 and "
-        "a "
-        "mask of 0 for anchors that stand for none.")
-    .input("samples", "1 for anchors that stand for an object, else not above 0.5, (batch, anchors).")
-    .input("matches", "Which object an anchor stands for, (batch, anchors). Read for those that stand for one.")
+        "Training targets of a detector: for each anchor the code of its matched object relative to the anchor, less "
+        "means and divided by stds; 0, with a mask of 0, for anchors without an object.")
+    .input("samples", "1 for anchors with an object, otherwise at most 0.5, (batch, anchors).")
+    .input("matches", "Index of the object of each anchor, (batch, anchors). Read only for anchors with an object.")
     .input("anchors", "Corners, (batch, anchors, 4).")
     .input("refs", "Objects: corners, (batch, objects, 4).")
     .input("means", "Four numbers.")
@@ -40,15 +39,15 @@ COHORT_OPERATOR(_contrib_box_encode, NoAttrs)
 using Decode = BoxDecodeAttrs;
 
 COHORT_OPERATOR(_contrib_box_decode, BoxDecodeAttrs)
-    .doc("Boxes, as corners, from how they lie to anchors.")
+    .doc("Boxes as corners, decoded from codes relative to anchors.")
     .attr(&Decode::std0, "std0", 1.0f, "Multiplies the first number.")
     .attr(&Decode::std1, "std1", 1.0f, "Multiplies the second number.")
     .attr(&Decode::std2, "std2", 1.0f, "Multiplies the third number.")
     .attr(&Decode::std3, "std3", 1.0f, "Multiplies the fourth number.")
-    .attr(&Decode::clip, "clip", -1.0f, "The most that the third and fourth number may be then; not above 0: anything.")
+    .attr(&Decode::clip, "clip", -1.0f, "Upper limit of the third and fourth number after that; not above 0: no limit.")
     .choice(&Decode::center, "format", {{"center", true}, {"corner", false}}, true,
-            "What anchors are: centre, width and height, or left, top, right and bottom.")
-    .input("data", "How boxes lie to anchors, (batch, anchors, 4).")
+            "Format of the anchors: centre, width and height, or left, top, right and bottom.")
+    .input("data", "Codes of boxes relative to anchors, (batch, anchors, 4).")
     .input("anchors", "Anchors, (1, anchors, 4).")
     .infer_shape([](const Decode &, Shapes &in, Shapes &out) {
       unify(in[0], out[0], "data");

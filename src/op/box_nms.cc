@@ -39,7 +39,8 @@ void infer_nms(const Nms &a, Shapes &in, Shapes &out) {
       check_place("id_index", a.id_index, width);
       check_apart(a, "id_index", a.id_index);
       if (a.id_index == a.score_index) {
-        throw Error(Code::kShape, text("attribute 'id_index': expected another one than score_index = ", a.score_index),
+        throw Error(Code::kShape,
+                    text("attribute 'id_index': expected an index other than score_index = ", a.score_index),
                     "id_index");
       }
     }
@@ -52,19 +53,20 @@ void infer_nms(const Nms &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(_contrib_box_nms, BoxNmsAttrs)
     .alias("_contrib_box_non_maximum_suppression")
-    .doc("The boxes that no better one overlaps, best first, then rows of -1.")
-    .attr(&Nms::overlap_thresh, "overlap_thresh", 0.5f, "Part that two boxes share above which the better one remains.")
-    .attr(&Nms::valid_thresh, "valid_thresh", 0.0f, "Boxes with a score above it count.")
-    .attr(&Nms::topk, "topk", -1, "How many of the best boxes count; -1: all; 0: data as it is.")
-    .attr(&Nms::coord_start, "coord_start", 2, "Where the four coordinates start.")
-    .attr(&Nms::score_index, "score_index", 1, "Where the score is.")
-    .attr(&Nms::id_index, "id_index", -1, "Where the class is; -1: there is none.")
-    .attr(&Nms::background_id, "background_id", -1, "Boxes of this class do not count.")
-    .attr(&Nms::force_suppress, "force_suppress", false, "Whether boxes of other classes are suppressed, too.")
+    .doc("Non-maximum suppression: boxes that no better box overlaps, best first, then rows of -1.")
+    .attr(&Nms::overlap_thresh, "overlap_thresh", 0.5f,
+          "Overlap (intersection over union) above which only the better box remains.")
+    .attr(&Nms::valid_thresh, "valid_thresh", 0.0f, "Only boxes with a score above this are considered.")
+    .attr(&Nms::topk, "topk", -1, "Number of best boxes to consider; -1: all; 0: return data unchanged.")
+    .attr(&Nms::coord_start, "coord_start", 2, "Index of the first of the four coordinates.")
+    .attr(&Nms::score_index, "score_index", 1, "Index of the score.")
+    .attr(&Nms::id_index, "id_index", -1, "Index of the class; -1: no classes.")
+    .attr(&Nms::background_id, "background_id", -1, "Boxes of this class are ignored.")
+    .attr(&Nms::force_suppress, "force_suppress", false, "Whether boxes also suppress those of other classes.")
     .choice(&Nms::in_center, "in_format", {{"center", true}, {"corner", false}}, false,
-            "What the coordinates are: centre, width and height, or left, top, right and bottom.")
+            "Format of the coordinates: centre, width and height, or left, top, right and bottom.")
     .choice(&Nms::out_center, "out_format", {{"center", true}, {"corner", false}}, false,
-            "The same for the output. Coordinates of which the first is negative stay as they are.")
+            "Format of the output's coordinates. Boxes whose first coordinate is negative are not converted.")
     .input("data", "Boxes, (..., boxes, width).")
     .outputs([](const Nms &) { return 2; }, [](const Nms &) { return 1; })
     .infer_shape(infer_nms)
@@ -79,10 +81,10 @@ COHORT_OPERATOR(_contrib_box_nms, BoxNmsAttrs)
 using Matching = BipartiteMatchingAttrs;
 
 COHORT_OPERATOR(_contrib_bipartite_matching, BipartiteMatchingAttrs)
-    .doc("Pairs of rows and columns, the best score first, each row and column once.")
-    .attr(&Matching::is_ascend, "is_ascend", false, "Whether low scores are the better ones.")
-    .required(&Matching::threshold, "threshold", "Scores that are no better make no pair.")
-    .attr(&Matching::topk, "topk", -1, "No pair follows once there are more than so many; -1: no limit.")
+    .doc("Greedy matching of rows and columns, best score first; each row and column is used once.")
+    .attr(&Matching::is_ascend, "is_ascend", false, "Whether lower scores are better.")
+    .required(&Matching::threshold, "threshold", "Pairs whose score is not better than this are not matched.")
+    .attr(&Matching::topk, "topk", -1, "Matching ends once there are more than this many pairs; -1: no limit.")
     .input("data", "Scores, (..., rows, columns).")
     .outputs([](const Matching &) { return 2; })
     .infer_shape([](const Matching &, Shapes &in, Shapes &out) {

@@ -10,9 +10,9 @@ void check_boxes(const Shape &s, const char *name) {
 }
 
 COHORT_OPERATOR(_contrib_box_iou, BoxIouAttrs)
-    .doc("The area that each two boxes share, by the area of both together; 0 where they share none.")
+    .doc("Intersection over union of each pair of boxes; 0 if they do not overlap.")
     .choice(&BoxIouAttrs::center, "format", {{"center", true}, {"corner", false}}, false,
-            "What the four numbers are: centre, width and height, or left, top, right and bottom.")
+            "Format of the boxes: centre, width and height, or left, top, right and bottom.")
     .input("lhs", "Boxes, (..., 4).")
     .input("rhs", "Boxes, (..., 4).")
     .infer_shape([](const BoxIouAttrs &, Shapes &in, Shapes &out) {
@@ -40,14 +40,15 @@ void check_prior(Prior &a) {
 
 COHORT_OPERATOR(_contrib_MultiBoxPrior, MultiBoxPriorAttrs)
     .alias("_npx_multibox_prior")
-    .doc("Boxes around each place of an image, by its size.")
-    .attr(&Prior::sizes, "sizes", FloatList{1}, "Sizes of boxes, by the height of the image.")
+    .doc("Anchor boxes around each position of an image, in units of its size.")
+    .attr(&Prior::sizes, "sizes", FloatList{1}, "Sizes of boxes, relative to the height of the image.")
     .attr(&Prior::ratios, "ratios", FloatList{1}, "Ratios of width to height.")
-    .attr(&Prior::clip, "clip", false, "Whether boxes end at the edges of the image.")
-    .attr(&Prior::steps, "steps", (FloatList{-1, -1}), "Distance of places, y and x; that of elements if not above 0.")
-    .attr(&Prior::offsets, "offsets", (FloatList{0.5f, 0.5f}), "Where the first place is, y and x, in steps.")
+    .attr(&Prior::clip, "clip", false, "Whether boxes are clipped to the image.")
+    .attr(&Prior::steps, "steps", (FloatList{-1, -1}),
+          "Distance between positions, y and x; not above 0: the distance between elements.")
+    .attr(&Prior::offsets, "offsets", (FloatList{0.5f, 0.5f}), "The first position, y and x, in steps.")
     .check(check_prior)
-    .input("data", "Images, (batch, channels, height, width), of which the size alone counts.")
+    .input("data", "Images, (batch, channels, height, width), of which only the size is used.")
     .names_only_input()
     .infer_shape([](const Prior &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;

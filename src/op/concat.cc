@@ -11,7 +11,7 @@ void infer_shape(const ConcatAttrs &a, Shapes &in, Shapes &out) {
   }
   if (rank < 0) return;
   const int axis = normalize_axis(a.dim, rank, "dim");
-  Shape shared = Shape::of_rank(rank);  // what all have in common: every axis but the joined one
+  Shape shared = Shape::of_rank(rank);  // common to all: every axis but the joined one
   const auto without_axis = [axis](Shape s) {
     if (s.rank_known() && axis < s.rank()) s[axis] = Shape::kUnknown;
     return s;
@@ -47,7 +47,7 @@ COHORT_OPERATOR(Concat, ConcatAttrs)
     .alias("concat")
     .alias("_sparse_concat")
     .alias("_rnn_param_concat")
-    .doc("Joins arrays along one axis; they agree on all others.")
+    .doc("Joins arrays along one axis; their lengths on all other axes are equal.")
     .attr(&ConcatAttrs::dim, "dim", 1, "The axis; negative counts from the last.")
     .variadic("arg", "num_args", "The arrays to join.")
     .infer_shape(infer_shape)

@@ -16,12 +16,12 @@ void expect(const char *what, int64_t expected, int64_t found) {
   if (expected != found) refuse(what, std::to_string(expected), found);
 }
 
-// As many as there are, each below `limit`, none twice.
+// Requires each location to be below `limit` and unique.
 void check_locations(const char *what, const Tuple &locations, size_t limit) {
   std::vector<bool> seen(limit, false);
   for (const int64_t at : locations) {
-    if (at < 0 || at >= int64_t(limit)) refuse(what, text("numbers of inputs, which are ", limit), at);
-    if (seen[size_t(at)]) refuse(what, "no input twice", at);
+    if (at < 0 || at >= int64_t(limit)) refuse(what, text("input numbers below ", limit), at);
+    if (seen[size_t(at)]) refuse(what, "each input once", at);
     seen[size_t(at)] = true;
   }
 }
@@ -32,7 +32,7 @@ void name_inputs(A &a) {
   for (int i = 0; i < count; ++i) a.inputs.push_back({"data" + std::to_string(i), "", nullptr, false});
 }
 
-// Inputs of the node of which a sub-graph says so.
+// Inputs of the node for which says(sub-graph, input) is true.
 template <typename Says>
 std::vector<int> inputs_that(const A &a, Says &&says) {
   std::vector<bool> found(a.num_inputs(), false);
@@ -50,7 +50,7 @@ std::vector<int> inputs_that(const A &a, Says &&says) {
 
 bool has(const std::vector<int> &list, int input) { return std::binary_search(list.begin(), list.end(), input); }
 
-// A state is a value of the loop, not the array that it starts with: forward passes write their own.
+// States are values of the loop, not the arrays that hold their initial values: forward passes write copies.
 void find_changed(A &a) {
   a.auxiliary = inputs_that(a, [](const Subgraph &inside, size_t i) { return inside.is_auxiliary(i); });
   for (const PassKind pass : {PassKind::kInference, PassKind::kTraining, PassKind::kBackward}) {
@@ -59,18 +59,18 @@ void find_changed(A &a) {
   }
   for (size_t i = 0; i < a.num_data(); ++i) {
     if (has(a.auxiliary, int(i)))
-      refuse("sub-graph", "no auxiliary state that is data or a state of the loop", int64_t(i));
+      refuse("sub-graph", "no auxiliary state among data and states of the loop", int64_t(i));
   }
   for (const int state : a.states()) {
-    if (has(a.auxiliary, state)) refuse("sub-graph", "no auxiliary state that is data or a state of the loop", state);
+    if (has(a.auxiliary, state)) refuse("sub-graph", "no auxiliary state among data and states of the loop", state);
     if (has(a.changed[size_t(PassKind::kBackward)], state))
-      refuse("sub-graph", "no state of the loop that is a gamma which is fixed", state);
+      refuse("sub-graph", "no fixed gamma among the states of the loop", state);
     for (std::vector<int> &changed : a.changed)
       changed.erase(std::remove(changed.begin(), changed.end(), state), changed.end());
   }
 }
 
-// Locations of a sub-graph's inputs among the node's.
+// Sets the node's inputs that feed a sub-graph.
 void take_sources(A &a, size_t g, const char *what, const Tuple &locations) {
   check_locations(what, locations, a.num_inputs());
   expect(what, int64_t(a.inside[g]->num_inputs()), int64_t(locations.size()));
@@ -129,7 +129,7 @@ void check_cached(A &a) {
   find_changed(a);
 }
 
-// ---- inference: what is known of the node is told to the sub-graph, and what that makes of it comes back ------------
+// ---- inference: passes what is known of the node to the sub-graph, and back ----------------------------------------
 
 template <typename T>
 std::vector<T> taken(const std::vector<T> &all, const std::vector<int> &which) {
@@ -143,7 +143,7 @@ void put_back(const std::vector<T> &some, const std::vector<int> &which, std::ve
   for (size_t i = 0; i < some.size(); ++i) unify((*all)[size_t(which[i])], some[i], "input of the sub-graph");
 }
 
-// What comes out of a loop as a state is what goes in.
+// A state has the same shape and type before and after each pass.
 template <typename T>
 void tie_states(const A &a, std::vector<T> &in, std::vector<T> &out) {
   const std::vector<int> states = a.states();
@@ -167,7 +167,7 @@ Shape with_rows(int64_t length, const Shape &row) {
   return Shape(std::move(lengths));
 }
 
-// The rows of a loop's outputs, and its states.
+// The shapes of one row of each output, and of the states.
 Shapes rows_of(const A &a, const Shapes &out) {
   Shapes rows = out;
   for (int j = 0; j < a.num_out_data; ++j) rows[size_t(j)] = row_of(out[size_t(j)]);
@@ -212,7 +212,7 @@ void infer_foreach(const A &a, Shapes &in, Shapes &out) {
   tie_states(a, in, out);
 }
 
-// Of one sub-graph whose outputs are known as far as `sub_out` says.
+// Infers one sub-graph; `sub_out` holds what is known of its outputs.
 template <typename T>
 void infer_inside(const A &a, size_t g, void (Subgraph::*infer)(std::vector<T> *, std::vector<T> *) const,
                   std::vector<T> &in, std::vector<T> &sub_out) {
@@ -254,7 +254,7 @@ Gradient gradient_of_inside(const A &a) {
   if (of.empty()) return Gradient();
   std::vector<int> inputs, outputs;
   for (size_t i = 0; i < a.num_inputs(); ++i) inputs.push_back(int(i));
-  const int num_outputs = a.states().empty() ? a.num_outputs : a.num_out_data;  // states are kept by the loop itself
+  const int num_outputs = a.states().empty() ? a.num_outputs : a.num_out_data;  // the loop itself saves its states
   for (int j = 0; j < num_outputs; ++j) outputs.push_back(j);
   Gradient gradient = Gradient::by_kernel(of, inputs, outputs).beside_forward();
   gradient.writes = a.changed[size_t(PassKind::kBackward)];
@@ -274,7 +274,7 @@ const std::vector<InputField> &inputs_of(const A &a) { return a.inputs; }
 OpBuilder<A> control_flow(const char *name, const char *doc, std::vector<const char *> subgraphs) {
   OpBuilder<A> op(name);
   return op.doc(doc)
-      .variadic("data", "num_args", "Whatever the sub-graphs read.")
+      .variadic("data", "num_args", "The inputs of the sub-graphs.")
       .own_inputs(inputs_of)
       .subgraphs(std::move(subgraphs), &A::inside, &A::num_args)
       .outputs([](const A &a) { return a.num_outputs; })
@@ -284,17 +284,18 @@ OpBuilder<A> control_flow(const char *name, const char *doc, std::vector<const c
 }
 
 [[maybe_unused]] const auto &kForeach =
-    control_flow("_foreach",
-                 "Runs a sub-graph for each row of the data: what it makes of them are rows of the outputs, its states "
-                 "go from one pass to the next.",
-                 {"fn"})
-        .required(&A::num_outputs, "num_outputs", "Of the sub-graph.")
-        .required(&A::num_out_data, "num_out_data", "Outputs that are rows; the others are states.")
+    control_flow(
+        "_foreach",
+        "Runs a sub-graph for each row of the data. Its outputs are rows of the outputs; its states are passed "
+        "from one pass to the next.",
+        {"fn"})
+        .required(&A::num_outputs, "num_outputs", "Number of outputs of the sub-graph.")
+        .required(&A::num_out_data, "num_out_data", "Number of outputs that are rows; the others are states.")
         .required(&A::state_locs, "in_state_locs", "Inputs of the sub-graph that are states.")
         .shown_as("tuple of <long>")
         .required(&A::data_locs, "in_data_locs", "Inputs of the sub-graph that are rows.")
         .shown_as("tuple of <long>")
-        .required(&A::remain_locs, "remain_locs", "Inputs of the sub-graph that are the same in each pass.")
+        .required(&A::remain_locs, "remain_locs", "Inputs of the sub-graph that do not change between passes.")
         .shown_as("tuple of <long>")
         .check(check_foreach)
         .infer_shape(infer_foreach)
@@ -302,12 +303,12 @@ OpBuilder<A> control_flow(const char *name, const char *doc, std::vector<const c
 
 [[maybe_unused]] const auto &kWhile =
     control_flow("_while_loop",
-                 "Runs func as long as cond is not 0, max_iterations times at most. Outputs have as many rows; those "
-                 "that were not made are 0.",
+                 "Runs func while cond is not 0, at most max_iterations times. Outputs have max_iterations rows; rows "
+                 "that were not computed are 0.",
                  {"cond", "func"})
-        .required(&A::num_outputs, "num_outputs", "Of func.")
-        .required(&A::num_out_data, "num_out_data", "Outputs that are rows; the others are loop variables.")
-        .required(&A::max_iterations, "max_iterations", "How often func is run at most.")
+        .required(&A::num_outputs, "num_outputs", "Number of outputs of func.")
+        .required(&A::num_out_data, "num_out_data", "Number of outputs that are rows; the others are loop variables.")
+        .required(&A::max_iterations, "max_iterations", "Largest number of iterations.")
         .required(&A::cond_locs, "cond_input_locs", "Inputs that cond reads.")
         .shown_as("tuple of <long>")
         .required(&A::func_locs, "func_input_locs", "Inputs that func reads.")
@@ -319,9 +320,9 @@ OpBuilder<A> control_flow(const char *name, const char *doc, std::vector<const c
         .flops([](const A &a, const Shapes &in, const Shapes &) { return flops_of(a, in, a.max_iterations); });
 
 [[maybe_unused]] const auto &kCond =
-    control_flow("_cond", "Runs one of two sub-graphs: then_branch where cond is not 0.",
+    control_flow("_cond", "Runs then_branch if cond is not 0, otherwise else_branch.",
                  {"cond", "then_branch", "else_branch"})
-        .required(&A::num_outputs, "num_outputs", "Of each branch.")
+        .required(&A::num_outputs, "num_outputs", "Number of outputs of each branch.")
         .required(&A::cond_locs, "cond_input_locs", "Inputs that cond reads.")
         .shown_as("tuple of <long>")
         .required(&A::then_locs, "then_input_locs", "Inputs that then_branch reads.")
@@ -335,11 +336,11 @@ OpBuilder<A> control_flow(const char *name, const char *doc, std::vector<const c
 COHORT_OPERATOR(_CachedOp, A)
     .alias("_CachedOpThreadSafe")
     .doc("Runs a sub-graph once.")
-    .input("data", "Whatever the sub-graph reads.")
+    .input("data", "The inputs of the sub-graph.")
     .own_inputs(inputs_of)
     .subgraphs({"graph"}, &A::inside, &A::num_args)
     .outputs([](const A &a) { return a.num_outputs; })
-    .other_attrs([](A &, const std::string &, const std::string &) {})  // how MXNet is to run it
+    .other_attrs([](A &, const std::string &, const std::string &) {})  // MXNet's execution options
     .check(check_cached)
     .infer_shape([](const A &a, Shapes &in, Shapes &out) { infer_inside(a, 0, &Subgraph::infer_shapes, in, out); })
     .infer_dtype(infer_dtypes)

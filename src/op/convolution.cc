@@ -35,7 +35,7 @@ void infer_shape(const ConvolutionAttrs &a, Shapes &in, Shapes &out) {
   }
   unify(out[0], result, "output");
 
-  // The other way: the batch always, a length where the stride skips nothing.
+  // Infers in the other direction: the batch always, lengths if the stride is 1.
   if (data[0] == Shape::kUnknown) data[0] = out[0][0];
   for (int i = 0; i < num_axes; ++i) {
     const size_t k = size_t(i);
@@ -52,9 +52,10 @@ OpBuilder<ConvolutionAttrs> convolution() {
       .alias("_npx_convolution")
       .doc("Convolves data with num_filter filters, over 1 to 3 spatial axes.")
       .required(&ConvolutionAttrs::kernel, "kernel", "Filter size: (w,), (h, w) or (d, h, w).")
-      .attr(&ConvolutionAttrs::stride, "stride", Tuple(), "Step of the filter; 1 for each axis if not given.")
-      .attr(&ConvolutionAttrs::dilate, "dilate", Tuple(), "Distance of filter elements; 1 for each axis if not given.")
-      .attr(&ConvolutionAttrs::pad, "pad", Tuple(), "Zeros added on both sides; none if not given.")
+      .attr(&ConvolutionAttrs::stride, "stride", Tuple(), "Step of the filter along each axis; default 1.")
+      .attr(&ConvolutionAttrs::dilate, "dilate", Tuple(),
+            "Distance between filter elements along each axis; default 1.")
+      .attr(&ConvolutionAttrs::pad, "pad", Tuple(), "Zeros added on both sides of each axis; default 0.")
       .check(check_filters<ConvolutionAttrs>)
       .infer_shape(infer_shape)
       .flops([](const ConvolutionAttrs &, const Shapes &in, const Shapes &out) {

@@ -19,17 +19,19 @@ void check_lengths(RavelAttrs &a) {
   bool good = !a.shape.empty();
   for (size_t i = 1; i < a.shape.size(); ++i) good = good && a.shape[i] > 0;
   if (!good) {
-    throw Error(Code::kInvalidArgument,
-                text("attribute 'shape': expected lengths of at least 1, found ", print_tuple(a.shape)), "shape");
+    throw Error(
+        Code::kInvalidArgument,
+        text("attribute 'shape': expected lengths of at least 1, found ", print_tuple(a.shape)),
+        "shape");
   }
 }
 
 COHORT_OPERATOR(_ravel_multi_index, RavelAttrs)
     .alias("ravel_multi_index")
     .doc("The row-major index of each column of coordinates.")
-    .attr(&RavelAttrs::shape, "shape", Tuple(), "The shape of the array that is indexed; the first length may be -1.")
+    .attr(&RavelAttrs::shape, "shape", Tuple(), "The shape of the indexed array; the first length may be -1.")
     .check(check_lengths)
-    .input("data", "(M, N): N columns of M coordinates; they are not held to the shape.")
+    .input("data", "(M, N): N columns of M coordinates, which are not checked against the shape.")
     .names_only_input()
     .infer_shape([](const RavelAttrs &a, Shapes &in, Shapes &out) {
       unify(in[0], Shape{int64_t(a.shape.size()), out[0].rank_known() && out[0].rank() == 1 ? out[0][0] : -1}, "data");
@@ -38,8 +40,8 @@ COHORT_OPERATOR(_ravel_multi_index, RavelAttrs)
 
 COHORT_OPERATOR(_unravel_index, RavelAttrs)
     .alias("unravel_index")
-    .doc("The coordinates of each row-major index; what is too large goes into the first one.")
-    .attr(&RavelAttrs::shape, "shape", Tuple(), "The shape of the array that is indexed; the first length may be -1.")
+    .doc("The coordinates of each row-major index; an index too large increases the first coordinate.")
+    .attr(&RavelAttrs::shape, "shape", Tuple(), "The shape of the indexed array; the first length may be -1.")
     .check(check_lengths)
     .input("data", "Indices, any shape.")
     .names_only_input()
@@ -60,8 +62,9 @@ void infer_int64(const A &, Dtypes &, Dtypes &out) {
 
 COHORT_OPERATOR(_contrib_index_array, IndexArrayAttrs)
     .doc("The coordinates of each element of data, as int64.")
-    .attr(&IndexArrayAttrs::axes, "axes", std::nullopt, "The axes along which; negative ones count from the last.")
-    .input("data", "Only its shape counts.")
+    .attr(&IndexArrayAttrs::axes, "axes", std::nullopt,
+          "The axes of the coordinates; negative ones count from the last.")
+    .input("data", "Only its shape is used.")
     .names_only_input()
     .infer_shape([](const IndexArrayAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;

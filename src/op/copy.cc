@@ -28,7 +28,7 @@ COHORT_OPERATOR(_copy, NoAttrs)
     .gradient(first_input(Gradient::Kind::kPassThrough));
 
 COHORT_OPERATOR(_copyto, NoAttrs)
-    .doc("A copy of data, in the type of the output that is given.")
+    .doc("A copy of data, converted to the type of the given output.")
     .input("data", "Any shape.")
     .same_shape()
     .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
@@ -38,7 +38,7 @@ COHORT_OPERATOR(_copyto, NoAttrs)
 COHORT_OPERATOR(_identity_with_attr_like_rhs, NoAttrs)
     .doc("A copy of lhs.")
     .input("lhs", "Any shape.")
-    .input("rhs", "Only its shape and type count, which are those of lhs.")
+    .input("rhs", "Only its shape and type are used; they equal those of lhs.")
     .same_shape()
     .inplace(0, 0)
     .gradient(first_input(Gradient::Kind::kPassThrough));
@@ -59,16 +59,16 @@ COHORT_OPERATOR(Cast, CastAttrs)
     .alias("cast")
     .alias("_npi_cast")
     .alias("_npx_cast")
-    .doc("The elements of data in another type. Floats become integers by dropping the fraction.")
+    .doc("Converts the elements of data to another type. Floats are truncated to integers.")
     .required(&CastAttrs::dtype, "dtype", "The type of the output.")
     .input("data", "Any shape.")
     .same_shape()
     .infer_dtype(infer_cast)
     .gradient(first_input(Gradient::Kind::kKernel));
 
-// Mixed precision has to do with float32 and narrower floats; others keep their type, as in MXNet.
+// Mixed precision converts float32 and narrower floats; other types are kept, as in MXNet.
 COHORT_OPERATOR(amp_cast, CastAttrs)
-    .doc("An array of float32, float16 or bfloat16 in another type; any other array as it is.")
+    .doc("Converts float32, float16 and bfloat16 to another type; returns other types unchanged.")
     .required_choice(&CastAttrs::dtype, "dtype",
                      dtype_words({Dtype::kBfloat16, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32,
                                   Dtype::kInt64, Dtype::kInt8, Dtype::kUint8}),
@@ -83,8 +83,8 @@ COHORT_OPERATOR(amp_cast, CastAttrs)
 
 void expect_an_input_each(size_t num_inputs, size_t num_outputs) {
   if (num_inputs == num_outputs) return;
-  throw Error(Code::kShape, text("amp_multicast: expected as many inputs as num_outputs says, ", num_outputs,
-                                 ", found ", num_inputs));
+  throw Error(Code::kShape,
+              text("amp_multicast: expected as many inputs as num_outputs = ", num_outputs, ", found ", num_inputs));
 }
 
 void infer_multicast(const AmpMulticastAttrs &a, Dtypes &in, Dtypes &out) {
@@ -101,9 +101,9 @@ void infer_multicast(const AmpMulticastAttrs &a, Dtypes &in, Dtypes &out) {
 }
 
 COHORT_OPERATOR(amp_multicast, AmpMulticastAttrs)
-    .doc("Floating arrays in the widest floating type among them, or the narrowest.")
+    .doc("Converts floating arrays to the widest, or the narrowest, floating type among them.")
     .required(&AmpMulticastAttrs::num_outputs, "num_outputs", "The number of arrays.")
-    .attr(&AmpMulticastAttrs::cast_narrow, "cast_narrow", false, "Whether the narrowest type is taken.")
+    .attr(&AmpMulticastAttrs::cast_narrow, "cast_narrow", false, "Whether to use the narrowest type.")
     .variadic("data_", kNumInputsAttr, "The arrays.")
     .outputs([](const AmpMulticastAttrs &a) { return int(a.num_outputs); })
     .infer_shape([](const AmpMulticastAttrs &, Shapes &in, Shapes &out) {

@@ -28,18 +28,19 @@ void infer_shape(const A &a, Shapes &in, Shapes &out) {
 }
 
 COHORT_OPERATOR(Correlation, CorrelationAttrs)
-    .doc("Likeness of places of two images, for displacements around each place.")
-    .attr(&A::kernel_size, "kernel_size", 1, "Size of a patch: an odd number.")
+    .doc("Correlation of the patches around each position of data1 with displaced patches of data2.")
+    .attr(&A::kernel_size, "kernel_size", 1, "Size of a patch; odd.")
     .range(1, 1 << 20)
     .attr(&A::max_displacement, "max_displacement", 1, "The largest displacement.")
     .range(0, 1 << 20)
-    .attr(&A::stride1, "stride1", 1, "Distance of places in data1.")
+    .attr(&A::stride1, "stride1", 1, "Distance between positions in data1.")
     .range(1, 1 << 20)
-    .attr(&A::stride2, "stride2", 1, "Distance of displacements.")
+    .attr(&A::stride2, "stride2", 1, "Distance between displacements.")
     .range(1, 1 << 20)
     .attr(&A::pad_size, "pad_size", 0, "Zeros around the images.")
     .range(0, 1 << 20)
-    .attr(&A::is_multiply, "is_multiply", true, "Whether elements are multiplied; else subtracted.")
+    .attr(&A::is_multiply, "is_multiply", true,
+          "Whether elements are multiplied; otherwise absolute differences are taken.")
     .check([](A &a) {
       if (a.kernel_size % 2 == 1) return;
       throw Error(Code::kInvalidArgument,

@@ -16,7 +16,7 @@ const DtypeWords kRangeTypes = dtype_words({Dtype::kBfloat16, Dtype::kFloat16, D
 const DtypeWords kEyeTypes = dtype_words(
     {Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kInt64, Dtype::kInt8, Dtype::kUint8});
 
-// A length of 0 is one that the rest of the graph gives; no shape at all is left wholly to it.
+// A length of 0 is inferred from the graph, and so is the whole shape if it is empty.
 void infer_filled(const FillAttrs &a, Shapes &, Shapes &out) {
   if (a.shape.empty()) return;
   Shape shape(a.shape);
@@ -34,8 +34,8 @@ void infer_given_dtype(const A &a, Dtypes &, Dtypes &out) {
 OpBuilder<FillAttrs> filled(const char *name, const char *doc) {
   OpBuilder<FillAttrs> op(name);
   op.doc(doc)
-      .attr(&FillAttrs::shape, "shape", Tuple(), "The shape; 0 where the graph gives the length.")
-      .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+      .attr(&FillAttrs::shape, "shape", Tuple(), "The shape; lengths of 0 are inferred from the graph.")
+      .ignored("ctx", "string", "''", "Ignored: the array is created on the caller's context.")
       .choice(&FillAttrs::dtype, "dtype", kAllTypes, Dtype::kFloat32, "Type of the output.")
       .infer_shape(infer_filled)
       .infer_dtype(infer_given_dtype<FillAttrs>);
@@ -45,31 +45,31 @@ OpBuilder<FillAttrs> filled(const char *name, const char *doc) {
 [[maybe_unused]] const bool defined = [] {
   filled("_zeros", "An array of zeros.");
   filled("_ones", "An array of ones.");
-  filled("_full", "One value everywhere.")
+  filled("_full", "An array filled with one value.")
       .alias("_npi_full")
-      .required(&FillAttrs::value, "value", "The value of all elements.");
+      .required(&FillAttrs::value, "value", "The value.");
   return true;
 }();
 
 COHORT_OPERATOR(_set_value, FillAttrs)
-    .doc("One value everywhere, in the shape and type of the output that is given.")
-    .attr(&FillAttrs::value, "src", 0.0, "The value of all elements.")
+    .doc("Fills the given output with one value.")
+    .attr(&FillAttrs::value, "src", 0.0, "The value.")
     .shown_as("real_t")
     .infer_shape([](const FillAttrs &, Shapes &, Shapes &) {})
     .infer_dtype([](const FillAttrs &, Dtypes &, Dtypes &) {});
 
 COHORT_OPERATOR(_zeros_without_dtype, UntypedAttrs)
-    .doc("Zeros of the type that the graph gives.")
-    .attr(&UntypedAttrs::shape, "shape", std::nullopt, "The shape; 0 where the graph gives the length.")
+    .doc("Zeros whose type is inferred from the graph.")
+    .attr(&UntypedAttrs::shape, "shape", std::nullopt, "The shape; lengths of 0 are inferred from the graph.")
     .shown_as("Shape(tuple)")
-    .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
-    .attr(&UntypedAttrs::dtype, "dtype", -1, "The number of a type; -1: as the graph gives it.")
+    .ignored("ctx", "string", "''", "Ignored: the array is created on the caller's context.")
+    .attr(&UntypedAttrs::dtype, "dtype", -1, "The code of a type; -1: inferred from the graph.")
     .check([](UntypedAttrs &a) {
       if (a.dtype == -1) return;
       for (const auto &word : kAllTypes) {
         if (int32_t(word.second) == a.dtype) return;
       }
-      throw Error(Code::kInvalidArgument, text("attribute 'dtype': expected the number of a type, found ", a.dtype),
+      throw Error(Code::kInvalidArgument, text("attribute 'dtype': expected the code of a type, found ", a.dtype),
                   "dtype");
     })
     .infer_shape([](const UntypedAttrs &a, Shapes &in, Shapes &out) {
@@ -82,14 +82,14 @@ COHORT_OPERATOR(_zeros_without_dtype, UntypedAttrs)
     });
 
 COHORT_OPERATOR(_arange, RangeAttrs)
-    .doc("Numbers at equal distances: start, start + step, ... below stop.")
-    .required(&RangeAttrs::start, "start", "The first number; the end if there is no stop.")
-    .attr(&RangeAttrs::stop, "stop", std::nullopt, "The end, not included.")
-    .attr(&RangeAttrs::step, "step", 1.0, "What is added from one number to the next.")
-    .attr(&RangeAttrs::repeat, "repeat", 1, "How often each number comes.")
+    .doc("Evenly spaced numbers: start, start + step, ... up to but excluding stop.")
+    .required(&RangeAttrs::start, "start", "The first number; without stop, the end, and the first number is 0.")
+    .attr(&RangeAttrs::stop, "stop", std::nullopt, "The end, excluded.")
+    .attr(&RangeAttrs::step, "step", 1.0, "The difference between consecutive numbers.")
+    .attr(&RangeAttrs::repeat, "repeat", 1, "How often each number is repeated.")
     .range(1, 1 << 30)
-    .attr(&RangeAttrs::infer_range, "infer_range", false, "Whether the length is what the graph asks for.")
-    .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+    .attr(&RangeAttrs::infer_range, "infer_range", false, "Whether the length is inferred from the graph.")
+    .ignored("ctx", "string", "''", "Ignored: the array is created on the caller's context.")
     .choice(&RangeAttrs::dtype, "dtype", kRangeTypes, Dtype::kFloat32, "Type of the output.")
     .check([](RangeAttrs &a) {
       if (a.infer_range && !a.stop) return;
@@ -98,8 +98,8 @@ COHORT_OPERATOR(_arange, RangeAttrs)
         a.start = 0;
       }
       if (a.step == 0 || !std::isfinite(a.step) || !std::isfinite(a.start) || !std::isfinite(*a.stop)) {
-        throw Error(Code::kInvalidArgument, text("attribute 'step': expected a distance that is not 0, found ", a.step),
-                    "step");
+        throw Error(Code::kInvalidArgument,
+                    text("attribute 'step': expected finite numbers and a step other than 0, found ", a.step), "step");
       }
     })
     .infer_shape([](const RangeAttrs &a, Shapes &, Shapes &out) {
@@ -112,16 +112,16 @@ COHORT_OPERATOR(_arange, RangeAttrs)
 
 COHORT_OPERATOR(_linspace, RangeAttrs)
     .alias("_npi_linspace")
-    .doc("num numbers at equal distances from start to stop.")
+    .doc("num evenly spaced numbers from start to stop.")
     .required(&RangeAttrs::start, "start", "The first number.")
-    .attr(&RangeAttrs::stop, "stop", std::nullopt, "The last number, or the one after it.")
-    .attr(&RangeAttrs::step, "step", 1.0, "No meaning here.")
-    .attr(&RangeAttrs::repeat, "repeat", 1, "No meaning here.")
-    .attr(&RangeAttrs::num, "num", 0, "How many numbers.")
+    .attr(&RangeAttrs::stop, "stop", std::nullopt, "The last number, or with endpoint false the end, excluded.")
+    .attr(&RangeAttrs::step, "step", 1.0, "Ignored.")
+    .attr(&RangeAttrs::repeat, "repeat", 1, "Ignored.")
+    .attr(&RangeAttrs::num, "num", 0, "The number of numbers.")
     .range(0, 1 << 30)
     .attr(&RangeAttrs::endpoint, "endpoint", true, "Whether the last number is stop.")
-    .ignored("infer_range", "boolean", "0", "No meaning here.")
-    .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+    .ignored("infer_range", "boolean", "0", "Ignored.")
+    .ignored("ctx", "string", "''", "Ignored: the array is created on the caller's context.")
     .choice(&RangeAttrs::dtype, "dtype", kRangeTypes, Dtype::kFloat32, "Type of the output.")
     .check([](RangeAttrs &a) {
       if (!a.stop) throw Error(Code::kInvalidArgument, "attribute 'stop': expected a number, found none", "stop");
@@ -132,9 +132,9 @@ COHORT_OPERATOR(_linspace, RangeAttrs)
 COHORT_OPERATOR(_eye, EyeAttrs)
     .doc("Ones on a diagonal, zeros elsewhere.")
     .required(&EyeAttrs::N, "N", "The number of rows.")
-    .attr(&EyeAttrs::M, "M", 0, "Columns; 0: as many as rows.")
-    .attr(&EyeAttrs::k, "k", 0, "The diagonal: above the main one if positive.")
-    .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+    .attr(&EyeAttrs::M, "M", 0, "The number of columns; 0: as many as rows.")
+    .attr(&EyeAttrs::k, "k", 0, "Index of the diagonal; positive: above the main one.")
+    .ignored("ctx", "string", "''", "Ignored: the array is created on the caller's context.")
     .choice(&EyeAttrs::dtype, "dtype", kEyeTypes, Dtype::kFloat32, "Type of the output.")
     .check([](EyeAttrs &a) {
       if (a.N < 0 || a.M < 0) {
@@ -149,14 +149,14 @@ COHORT_OPERATOR(_eye, EyeAttrs)
 
 COHORT_OPERATOR(_contrib_arange_like, ArangeLikeAttrs)
     .alias("_npx_arange_like")
-    .doc("Numbers at equal distances, as many as data has elements or an axis of it is long.")
+    .doc("Evenly spaced numbers, as many as data has elements, or as long as one of its axes.")
     .attr(&ArangeLikeAttrs::start, "start", 0.0, "The first number.")
-    .attr(&ArangeLikeAttrs::step, "step", 1.0, "What is added from one number to the next.")
-    .attr(&ArangeLikeAttrs::repeat, "repeat", 1, "How often each number comes.")
+    .attr(&ArangeLikeAttrs::step, "step", 1.0, "The difference between consecutive numbers.")
+    .attr(&ArangeLikeAttrs::repeat, "repeat", 1, "How often each number is repeated.")
     .range(1, 1 << 30)
-    .ignored("ctx", "string", "''", "Where the array is made; that of data here.")
+    .ignored("ctx", "string", "''", "Ignored: the context of data is used.")
     .attr(&ArangeLikeAttrs::axis, "axis", std::nullopt, "The axis; None: all elements, in the shape of data.")
-    .input("data", "Only its shape and type count.")
+    .input("data", "Only its shape and type are used.")
     .infer_shape([](const ArangeLikeAttrs &a, Shapes &in, Shapes &out) {
       if (!a.axis) return infer_same_shape(Attrs(), in, out);
       if (in[0].rank_known()) unify(out[0], Shape{in[0][normalize_axis(*a.axis, in[0].rank(), "axis")]}, "output");

@@ -4,7 +4,7 @@
 namespace cohort {
 namespace {
 
-// y = x, on another device. Put in by the plan where a value crosses from one context to another (EXE-10).
+// y = x on another device. Inserted by the plan where a value crosses between contexts (EXE-10).
 COHORT_OPERATOR(_CrossDeviceCopy, NoAttrs)
     .doc("Copies an array to the device of its readers.")
     .input("data", "Any array.")

@@ -23,7 +23,7 @@ void infer_shape(const A &a, Shapes &in, Shapes &out) {
   unify(out[0], Shape{batch}, "output");
 }
 
-// Labels and lengths of any type.
+// Labels and lengths may have any type.
 void infer_dtype(const A &, Dtypes &in, Dtypes &out) {
   unify(in[0], out[0], "data");
   unify(out[0], in[0], "output");
@@ -39,18 +39,19 @@ COHORT_OPERATOR(CTCLoss, CtcLossAttrs)
     .alias("ctc_loss")
     .alias("_contrib_CTCLoss")
     .alias("_contrib_ctc_loss")
-    .doc("Connectionist temporal classification: the loss of a sequence of labels without alignment.")
-    .attr(&A::use_data_lengths, "use_data_lengths", false, "Whether data_lengths is given; else all of data counts.")
+    .doc("Connectionist temporal classification: the loss of label sequences that are not aligned in time.")
+    .attr(&A::use_data_lengths, "use_data_lengths", false,
+          "Whether data_lengths is given; otherwise all of data is used.")
     .attr(&A::use_label_lengths, "use_label_lengths", false,
-          "Whether label_lengths is given; else padding ends labels.")
+          "Whether label_lengths is given; otherwise padding marks the end of labels.")
     .choice(&A::blank_last, "blank_label", {{"first", false}, {"last", true}}, false,
-            "Which class is blank: the first (labels are padded with 0) or the last (padded with -1).")
+            "The blank class: the first (labels are padded with 0) or the last (padded with -1).")
     .input("data", "Scores before softmax, (length, batch, classes).")
     .input("label", "Classes, (batch, label length).")
     .input_if(
-        "data_lengths", [](const A &a) { return a.use_data_lengths; }, "The steps that count, one a sample.")
+        "data_lengths", [](const A &a) { return a.use_data_lengths; }, "The number of valid steps of each sample.")
     .input_if(
-        "label_lengths", [](const A &a) { return a.use_label_lengths; }, "The labels that count, one a sample.")
+        "label_lengths", [](const A &a) { return a.use_label_lengths; }, "The number of valid labels of each sample.")
     .output_names([](const A &) { return std::vector<std::string>{"output0"}; })
     .infer_shape(infer_shape)
     .infer_dtype(infer_dtype)

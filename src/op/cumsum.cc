@@ -8,12 +8,13 @@ namespace {
 
 COHORT_OPERATOR(_np_cumsum, CumsumAttrs)
     .alias("cumsum")
-    .doc("The sum of each element and all before it along an axis.")
-    .attr(&CumsumAttrs::axis, "axis", std::nullopt, "The axis; negative counts from the last; None: data is flattened.")
+    .doc("Cumulative sums along an axis.")
+    .attr(&CumsumAttrs::axis, "axis", std::nullopt,
+          "The axis; negative counts from the last; None: over the flattened array.")
     .choice(&CumsumAttrs::dtype, "dtype",
             dtype_words({Dtype::kNone, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kInt64,
                          Dtype::kInt8}),
-            Dtype::kNone, "The type of the output, to which elements are cast before; None: that of data.")
+            Dtype::kNone, "The type of the output and of the sums; None: that of data.")
     .input("a", "Any shape.")
     .names_only_input()
     .infer_shape([](const CumsumAttrs &a, Shapes &in, Shapes &out) {

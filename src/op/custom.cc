@@ -26,13 +26,13 @@ std::shared_ptr<CustomType> type_named(const std::string &op_type) {
   if (found != all.by_name.end()) return found->second;
   std::string known;
   for (const auto &entry : all.by_name) known += (known.empty() ? "" : ", ") + entry.first;
-  throw Error(
-      Code::kName,
-      text("op_type: no custom operator '", op_type, "' is registered; there are: ", known.empty() ? "none" : known),
-      op_type);
+  throw Error(Code::kName,
+              text("op_type: no custom operator '", op_type,
+                   "' is registered; registered are: ", known.empty() ? "none" : known),
+              op_type);
 }
 
-// Of an operator without attributes, as reflection asks for it.
+// Null without attributes, as when reflection queries the operator.
 const CustomUse *use_of(const CustomAttrs &a) { return a.use.get(); }
 
 const std::vector<InputField> &inputs_of(const CustomAttrs &a) {
@@ -54,11 +54,11 @@ Gradient gradient_of_custom(const CustomAttrs &a) {
 
 COHORT_OPERATOR(Custom, CustomAttrs)
     .alias("_npi_Custom")
-    .doc("An operator of the host's, which it has registered under the name op_type; all other attributes are its own.")
-    .required(&CustomAttrs::op_type, "op_type", "The name under which the operator is registered.")
+    .doc("An operator that the host has registered under the name op_type; all other attributes are passed to it.")
+    .required(&CustomAttrs::op_type, "op_type", "The registered name of the operator.")
     .other_attrs([](CustomAttrs &a, const std::string &key, const std::string &value) { a.others[key] = value; })
     .check([](CustomAttrs &a) { a.use = type_named(a.op_type)->use(a.others); })
-    .input("data", "Inputs, then auxiliary states, as the operator names them.")
+    .input("data", "Inputs, then auxiliary states, named by the operator.")
     .own_inputs(inputs_of)
     .outputs([](const CustomAttrs &a) { return a.use ? int(a.use->outputs.size()) : 1; })
     .output_names([](const CustomAttrs &a) { return a.use ? a.use->outputs : std::vector<std::string>{"output"}; })
@@ -78,7 +78,7 @@ void add_custom_type(const std::string &op_type, std::shared_ptr<CustomType> typ
 }
 
 void remove_custom_type(const std::string &op_type) {
-  std::shared_ptr<CustomType> last;  // ends outside the lock
+  std::shared_ptr<CustomType> last;  // destroyed outside the lock
   Types &all = types();
   const std::lock_guard<std::mutex> lock(all.mutex);
   const auto found = all.by_name.find(op_type);

@@ -74,7 +74,7 @@ void infer_shape(const DeconvolutionAttrs &a, Shapes &in, Shapes &out) {
       }
     }
   }
-  if (data.known()) deconvolution_padding(a, data);  // refuses a target that is out of reach
+  if (data.known()) deconvolution_padding(a, data);  // refuses a target_shape that cannot be reached
   unify(out[0], result, "output");
   if (data[0] == Shape::kUnknown) data[0] = out[0][0];
 }
@@ -82,12 +82,11 @@ void infer_shape(const DeconvolutionAttrs &a, Shapes &in, Shapes &out) {
 OpBuilder<DeconvolutionAttrs> deconvolution() {
   OpBuilder<DeconvolutionAttrs> op("Deconvolution");
   op.alias("_npx_deconvolution")
-      .doc("Transposed convolution: the gradient of Convolution with respect to its data, as an operator.")
+      .doc("Transposed convolution: the gradient of Convolution by its data.")
       .required(&DeconvolutionAttrs::kernel, "kernel", "Filter size: (w,), (h, w) or (d, h, w).")
-      .attr(&DeconvolutionAttrs::stride, "stride", Tuple(), "Step of the filter in the output; 1 if not given.")
-      .attr(&DeconvolutionAttrs::dilate, "dilate", Tuple(), "Distance of filter elements; 1 if not given.")
-      .attr(&DeconvolutionAttrs::pad, "pad", Tuple(),
-            "Elements cut off on both sides of the output; none if not given.")
+      .attr(&DeconvolutionAttrs::stride, "stride", Tuple(), "Step of the filter in the output; default 1.")
+      .attr(&DeconvolutionAttrs::dilate, "dilate", Tuple(), "Distance between filter elements; default 1.")
+      .attr(&DeconvolutionAttrs::pad, "pad", Tuple(), "Elements cut off on both sides of the output; default 0.")
       .attr(&DeconvolutionAttrs::adj, "adj", Tuple(), "Elements added at the end of the output; below stride.")
       .attr(&DeconvolutionAttrs::target_shape, "target_shape", Tuple(),
             "Spatial shape of the output; if given, it decides pad and adj.")

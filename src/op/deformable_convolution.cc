@@ -56,7 +56,7 @@ void infer(const A &a, Shapes &in, Shapes &out, bool modulated) {
   follow(1, checked_times(places, 2), "offset");
   if (modulated) follow(2, places, "mask");
   unify(in[1], Shape{out[0][0], kAny, out[0][2], out[0][3]}, "offset");
-  // The other way: the batch always, a length where the stride skips nothing.
+  // Infers in the other direction: the batch always, lengths if the stride is 1.
   if (in[0][0] == kAny) in[0][0] = out[0][0];
   for (int i = 0; i < 2; ++i) {
     const size_t k = size_t(i);
@@ -78,32 +78,33 @@ Gradient gradient(const A &a, bool modulated) {
 OpBuilder<A> deformable(const char *name, bool modulated) {
   OpBuilder<A> op(name);
   op.required(&A::kernel, "kernel", "Filter size: (h, w).")
-      .attr(&A::stride, "stride", Tuple(), "Step of the filter; 1 for each axis if not given.")
-      .attr(&A::dilate, "dilate", Tuple(), "Distance of filter elements; 1 for each axis if not given.")
-      .attr(&A::pad, "pad", Tuple(), "Zeros added on both sides; none if not given.")
+      .attr(&A::stride, "stride", Tuple(), "Step of the filter along each axis; default 1.")
+      .attr(&A::dilate, "dilate", Tuple(), "Distance between filter elements along each axis; default 1.")
+      .attr(&A::pad, "pad", Tuple(), "Zeros added on both sides of each axis; default 0.")
       .required(&A::num_filter, "num_filter", "Number of filters, the channels of the output.")
       .range(1)
       .shown_as(modulated ? "int (non-negative)" : "int")
-      .attr(&A::num_group, "num_group", 1, "Groups of channels that are convolved apart.")
+      .attr(&A::num_group, "num_group", 1, "Number of groups of channels convolved separately.")
       .range(1)
       .shown_as(modulated ? "int (non-negative)" : "int")
-      .attr(&A::num_deformable_group, "num_deformable_group", 1, "Groups of channels that are moved apart.")
+      .attr(&A::num_deformable_group, "num_deformable_group", 1, "Number of groups of channels with separate offsets.")
       .range(1)
       .shown_as(modulated ? "int (non-negative)" : "int")
-      .ignored("workspace", "long (non-negative)", "1024", "No meaning here.")
+      .ignored("workspace", "long (non-negative)", "1024", "Ignored.")
       .attr(&A::no_bias, "no_bias", false, "Whether there is no bias.");
-  if (modulated) op.ignored("im2col_step", "int (non-negative)", "64", "No meaning here.");
+  if (modulated) op.ignored("im2col_step", "int (non-negative)", "64", "Ignored.");
   op.choice(&A::layout, "layout", layout_words(LayoutWords::kChannelsSecond), ImageLayout::kNone,
             "Layout of data and output; None: channels before the spatial axes.")
       .check(check)
       .input("data", "Images, (batch, channels, height, width).")
-      .input("offset",
-             "How far each element of a filter is moved, y before x: (batch, 2 * num_deformable_group * elements of a "
-             "filter, height and width of the output).");
+      .input(
+          "offset",
+          "Offset of each filter element, y before x: (batch, 2 * num_deformable_group * elements of a filter, height "
+          "and width of the output).");
   if (modulated) {
     op.input("mask",
-             "What each element of a filter is multiplied by, (batch, num_deformable_group * elements of a "
-             "filter, height and width of the output).");
+             "Weight of each filter element: (batch, num_deformable_group * elements of a filter, height and width of "
+             "the output).");
   }
   op.input("weight", "Filters, (num_filter, channels / num_group, h, w).")
       .input_if("bias", has_bias<A>, "Bias, (num_filter,).")
@@ -119,9 +120,11 @@ OpBuilder<A> deformable(const char *name, bool modulated) {
 
 [[maybe_unused]] const bool defined = [] {
   deformable("_contrib_DeformableConvolution", false)
-      .doc("Convolves data with num_filter filters whose elements are moved at each place of the output.");
+      .doc("Convolves data with num_filter filters whose elements are shifted at each position of the output.");
   deformable("_contrib_ModulatedDeformableConvolution", true)
-      .doc("Convolves data with num_filter filters whose elements are moved and weighed at each place of the output.");
+      .doc(
+          "Convolves data with num_filter filters whose elements are shifted and weighted at each position of the "
+          "output.");
   return true;
 }();
 

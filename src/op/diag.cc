@@ -29,8 +29,8 @@ DiagonalRange diagonal_of(const DiagAttrs &a, const Shape &matrix) {
 namespace {
 
 COHORT_OPERATOR(diag, DiagAttrs)
-    .doc("The diagonal of data, as its last axis; of a vector, the matrix that has it as its diagonal.")
-    .attr(&DiagAttrs::k, "k", 0, "Which diagonal: above the main one if positive.")
+    .doc("The diagonal of data as the last axis; for a vector, the matrix with that diagonal.")
+    .attr(&DiagAttrs::k, "k", 0, "Index of the diagonal; positive: above the main one.")
     .attr(&DiagAttrs::axis1, "axis1", 0, "The axis of rows; negative counts from the last.")
     .attr(&DiagAttrs::axis2, "axis2", 1, "The axis of columns.")
     .input("data", "At least one axis.")

@@ -76,7 +76,7 @@ OpBuilder<DotAttrs> product(const char *name, const char *doc) {
   op.doc(doc)
       .attr(&DotAttrs::transpose_a, "transpose_a", false, "Whether lhs is transposed.")
       .attr(&DotAttrs::transpose_b, "transpose_b", false, "Whether rhs is transposed.")
-      .ignored("forward_stype", "{None, 'csr', 'default', 'row_sparse'}", "None", "No meaning here: arrays are dense.")
+      .ignored("forward_stype", "{None, 'csr', 'default', 'row_sparse'}", "None", "Ignored: arrays are dense.")
       .input("lhs", "The left factor.")
       .input("rhs", "The right factor.")
       .gradient(g)
@@ -85,11 +85,11 @@ OpBuilder<DotAttrs> product(const char *name, const char *doc) {
 }
 
 [[maybe_unused]] const bool defined = [] {
-  product("dot", "The product of two arrays: over the last axis of lhs and the first of rhs.")
+  product("dot", "The product of two arrays, summed over the last axis of lhs and the first of rhs.")
       .alias("_sparse_dot")
       .infer_shape(infer_dot)
       .flops(flops<false>);
-  product("batch_dot", "The products of the matrices in the last two axes.")
+  product("batch_dot", "Matrix products over the last two axes.")
       .alias("_npx_batch_dot")
       .infer_shape(infer_batch_dot)
       .flops(flops<true>);

@@ -14,13 +14,13 @@ Gradient gradient() {
 
 COHORT_OPERATOR(Dropout, DropoutAttrs)
     .alias("_npx_dropout")
-    .doc("Sets elements to zero at random in training and scales the others up.")
-    .attr(&DropoutAttrs::p, "p", 0.5f, "Probability of an element to be dropped.")
+    .doc("In training, sets random elements to zero and scales up the others.")
+    .attr(&DropoutAttrs::p, "p", 0.5f, "Probability with which an element is dropped.")
     .range(0.0f, 1.0f)
     .choice(&DropoutAttrs::mode, "mode", {{"always", DropoutAttrs::kAlways}, {"training", DropoutAttrs::kTraining}},
-            DropoutAttrs::kTraining, "Whether inference drops, too.")
+            DropoutAttrs::kTraining, "Whether to drop only in training, or always.")
     .attr(&DropoutAttrs::axes, "axes", Tuple(), "Axes along which elements are dropped together.")
-    .ignored("cudnn_off", "boolean or None", "0", "No meaning here.")
+    .ignored("cudnn_off", "boolean or None", "0", "Ignored.")
     .input("data", "Any shape.")
     .same_shape()
     .inplace(0, 0)

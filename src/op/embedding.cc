@@ -18,7 +18,7 @@ void infer_shape(const EmbeddingAttrs &a, Shapes &in, Shapes &out) {
   unify(out[0], Shape(result), "output");
 }
 
-// The weight's own type, or the output's, goes before the attribute, as in MXNet.
+// As in MXNet, the type of weight or output overrides the attribute.
 void infer_dtype(const EmbeddingAttrs &a, Dtypes &in, Dtypes &out) {
   unify(in[1], out[0], "weight");
   if (in[1] == Dtype::kNone) in[1] = a.dtype;
@@ -29,7 +29,7 @@ COHORT_OPERATOR(Embedding, EmbeddingAttrs)
     .alias("_contrib_SparseEmbedding")
     .alias("_sparse_Embedding")
     .alias("_npx_embedding")
-    .doc("Picks rows of weight by index.")
+    .doc("Selects rows of weight by index; an index out of range selects the nearest row.")
     .required(&EmbeddingAttrs::input_dim, "input_dim", "Number of rows of weight.")
     .range(1)
     .required(&EmbeddingAttrs::output_dim, "output_dim", "Length of a row.")
@@ -37,8 +37,8 @@ COHORT_OPERATOR(Embedding, EmbeddingAttrs)
     .choice(&EmbeddingAttrs::dtype, "dtype",
             dtype_words({Dtype::kBfloat16, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32,
                          Dtype::kInt64, Dtype::kInt8, Dtype::kUint8}),
-            Dtype::kFloat32, "Type of weight and output, where neither has one.")
-    .ignored("sparse_grad", "boolean", "0", "No meaning here: the gradient is dense.")
+            Dtype::kFloat32, "Type of weight and output if neither has one.")
+    .ignored("sparse_grad", "boolean", "0", "Ignored: the gradient is dense.")
     .input("data", "Indices, any shape.")
     .input("weight", "(input_dim, output_dim).")
     .infer_shape(infer_shape)

@@ -41,8 +41,9 @@ COHORT_OPERATOR(FullyConnected, FullyConnectedAttrs)
     .required(&FullyConnectedAttrs::num_hidden, "num_hidden", "Number of outputs per sample.")
     .range(1)
     .attr(&FullyConnectedAttrs::no_bias, "no_bias", false, "Whether there is no bias.")
-    .attr(&FullyConnectedAttrs::flatten, "flatten", true, "Whether all axes of data but the first are taken as one.")
-    .input("data", "One row for each sample, (batch, features), or with further axes: see flatten.")
+    .attr(&FullyConnectedAttrs::flatten, "flatten", true,
+          "Whether to flatten all axes of data except the first into one.")
+    .input("data", "One row for each sample, (batch, features), or with more axes, see flatten.")
     .input("weight", "Weights, (num_hidden, features).")
     .input_if("bias", has_bias<FullyConnectedAttrs>, "Bias, (num_hidden,).")
     .infer_shape(infer_shape)
@@ -53,7 +54,8 @@ COHORT_OPERATOR(FullyConnected, FullyConnectedAttrs)
     .linear_layer([](const FullyConnectedAttrs &a) {
       auto with_bias = std::make_shared<FullyConnectedAttrs>(a);
       with_bias->no_bias = false;
-      return LinearLayer{a.flatten ? 1 : -1, !a.no_bias, Attrs(with_bias)};  // not flat: the last of any number of axes
+      return LinearLayer{a.flatten ? 1 : -1, !a.no_bias,
+                         Attrs(with_bias)};  // without flatten: the last axis, whatever the rank
     })
     .narrow();
 

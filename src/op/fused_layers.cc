@@ -6,12 +6,12 @@ namespace {
 
 using A = FusedLayerAttrs;
 
-// What there is of the node's inputs, as many as its graph has with the bounds of bytes behind them.
+// Names the inputs that this node has: as many as its graph has, followed by the bounds of quantized ones.
 void take_inputs(A &a, const std::vector<const char *> &names) {
   if (names.size() != a.inside[0]->num_inputs()) {
     throw Error(
         Code::kInvalidArgument,
-        text("sub-graph: expected ", names.size(), " inputs and bounds of them, found ", a.inside[0]->num_inputs()),
+        text("sub-graph: expected ", names.size(), " inputs, bounds included, found ", a.inside[0]->num_inputs()),
         "sub-graph");
   }
   for (size_t i = 0; i < names.size(); ++i) {
@@ -59,16 +59,18 @@ void check_values(A &a) {
 OpBuilder<A> fused_layer(const char *name, const char *doc) {
   OpBuilder<A> op(name);
   return op.doc(doc)
-      .attr(&A::quantized, "quantized", false, "Whether data are bytes, with their bounds as further inputs.")
-      .attr(&A::min_calib_range, "min_calib_range", std::nullopt, "The lower bound of an output of bytes; None: int32.")
-      .attr(&A::max_calib_range, "max_calib_range", std::nullopt, "The upper bound of an output of bytes; None: int32.")
-      .input("data", "Whatever the graph reads, then the bounds of what are bytes.")
+      .attr(&A::quantized, "quantized", false, "Whether inputs are quantized, with their bounds as further inputs.")
+      .attr(&A::min_calib_range, "min_calib_range", std::nullopt,
+            "The lower bound of a quantized output; None: the output is int32.")
+      .attr(&A::max_calib_range, "max_calib_range", std::nullopt,
+            "The upper bound of a quantized output; None: the output is int32.")
+      .input("data", "The inputs of the graph, then the bounds of quantized ones.")
       .own_inputs([](const A &a) -> const std::vector<InputField> & { return a.inputs; })
       .subgraphs({"layer"}, &A::inside, &A::num_args)
       .outputs([](const A &a) { return a.num_outputs; })
       .infer_shape([](const A &a, Shapes &in, Shapes &out) { a.inside[0]->infer_shapes(&in, &out); })
       .infer_dtype([](const A &a, Dtypes &in, Dtypes &out) { a.inside[0]->infer_dtypes(&in, &out); })
-      .own_mutates([](const A &, PassKind) { return std::vector<int>(); })  // statistics are read alone
+      .own_mutates([](const A &, PassKind) { return std::vector<int>(); })  // statistics are only read
       .gradient(Gradient())
       .flops([](const A &a, const Shapes &in, const Shapes &) { return a.inside[0]->flops(in); });
 }
@@ -78,12 +80,13 @@ std::vector<std::string> output_names(const A &a) {
   return {"output", "min_output", "max_output"};
 }
 
-const char *const kSaysTheGraph = "Whether the graph has one; it says so itself.";
+const char *const kSaysTheGraph = "Ignored: the graph determines it.";
 
 [[maybe_unused]] const auto &kConvolution =
-    fused_layer("_sg_mkldnn_conv",
-                "Convolution with what follows it (BatchNorm by the moving statistics, a sum, an activation), as "
-                "MXNet fuses them for inference. No gradients.")
+    fused_layer(
+        "_sg_mkldnn_conv",
+        "Convolution fused with the layers after it (BatchNorm by the moving statistics, a sum, an activation), "
+        "as MXNet fuses them for inference. No gradients.")
         .attr(&A::with_bn, "with_bn", false, "Whether the graph has a BatchNorm.")
         .attr(&A::with_sum, "with_sum", false, "Whether the graph has a sum.")
         .ignored("with_act", "boolean", "0", kSaysTheGraph)
@@ -98,10 +101,10 @@ const char *const kSaysTheGraph = "Whether the graph has one; it says so itself.
 
 [[maybe_unused]] const auto &kFullyConnected =
     fused_layer("_sg_mkldnn_fully_connected",
-                "FullyConnected with the function behind it, as MXNet fuses them for inference. No gradients.")
+                "FullyConnected fused with the function after it, as MXNet fuses them for inference. No gradients.")
         .attr(&A::enable_float_output, "enable_float_output", false, "Whether the output is float32, without bounds.")
         .attr(&A::channel_wise_quantize, "channel_wise_quantize", false,
-              "Whether weight and bias are float32, of which bytes are made with a range for each output.")
+              "Whether weight and bias are float32 and are quantized with one range per output.")
         .ignored("with_eltwise", "boolean", "0", kSaysTheGraph)
         .ignored("with_relu", "boolean", "0", kSaysTheGraph)
         .output_names(output_names)
@@ -118,12 +121,12 @@ OpBuilder<A> fused_attention(const char *name, const char *doc) {
 
 [[maybe_unused]] const auto &kScores =
     fused_attention("_sg_mkldnn_selfatt_qk",
-                    "Queries times keys / sqrt(width), of self-attention, of floats or of int8. No gradients.")
+                    "Self-attention scores: queries times keys / sqrt(width), in floats or int8. No gradients.")
         .check(check_scores);
 
 [[maybe_unused]] const auto &kValues =
     fused_attention("_sg_mkldnn_selfatt_valatt",
-                    "Attention times values, of self-attention, of floats or of int8 (attention: uint8). No gradients.")
+                    "Self-attention: attention times values, in floats or int8 (attention: uint8). No gradients.")
         .check(check_values);
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace cohort {
 namespace {
 
-// The shape of the parts of `whole` that indices name.
+// The shape of the elements of `whole` that indices select.
 Shape parts_shape(const Shape &indices, const Shape &whole) {
   if (indices.rank() < 2) {
     throw Error(Code::kShape, text("indices: expected at least 2 axes, found ", indices), "indices");
@@ -38,8 +38,8 @@ Gradient of_data() {
 COHORT_OPERATOR(gather_nd, NoAttrs)
     .alias("_npi_gather_nd")
     .alias("_npx_gather_nd")
-    .doc("Elements or parts of data, by coordinates.")
-    .input("data", "The array to take from.")
+    .doc("Elements or slices of data selected by coordinates.")
+    .input("data", "The array to select from.")
     .input("indices", "(M, ...): coordinates along the first M axes of data; negative ones count from the end.")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       if (in[0].known() && in[1].known()) unify(out[0], parts_shape(in[1], in[0]), "output");
@@ -59,7 +59,7 @@ OpBuilder<ScatterAttrs> scattered(const char *name, const char *doc) {
   op.doc(doc)
       .required(&ScatterAttrs::shape, "shape", "The shape of the output.")
       .check(check_shape)
-      .input("data", "What to put in: the shape of gather_nd's output.")
+      .input("data", "The values to write, in the shape of gather_nd's output.")
       .input("indices", "(M, ...): coordinates along the first M axes of the output.")
       .infer_shape([](const ScatterAttrs &a, Shapes &in, Shapes &out) {
         unify(out[0], Shape(a.shape), "output");
@@ -70,19 +70,20 @@ OpBuilder<ScatterAttrs> scattered(const char *name, const char *doc) {
 }
 
 [[maybe_unused]] const bool defined = [] {
-  scattered("scatter_nd", "Zeros with data put in by coordinates; of several in one place the last one stays.")
+  scattered("scatter_nd",
+            "Zeros with data written at coordinates; if several have the same coordinates, the last one stays.")
       .gradient(of_data());
-  scattered("_backward_gather_nd", "Zeros with data added in by coordinates.");
+  scattered("_backward_gather_nd", "Zeros with data added at coordinates.");
   return true;
 }();
 
 COHORT_OPERATOR(_scatter_set_nd, ScatterAttrs)
     .alias("_npi_scatter_set_nd")
-    .doc("lhs with rhs put in by coordinates.")
+    .doc("lhs with rhs written at coordinates.")
     .required(&ScatterAttrs::shape, "shape", "The shape of lhs.")
     .check(check_shape)
-    .input("lhs", "The array to put into.")
-    .input("rhs", "What to put in: the shape of gather_nd's output.")
+    .input("lhs", "The array to write to.")
+    .input("rhs", "The values to write, in the shape of gather_nd's output.")
     .input("indices", "(M, ...): coordinates along the first M axes of lhs.")
     .infer_shape([](const ScatterAttrs &a, Shapes &in, Shapes &out) {
       unify(in[0], Shape(a.shape), "lhs");
@@ -98,10 +99,10 @@ COHORT_OPERATOR(_scatter_set_nd, ScatterAttrs)
     .inplace(0, 0);
 
 COHORT_OPERATOR(_contrib_index_copy, NoAttrs)
-    .doc("old_tensor with rows of new_tensor in place of its own, by number.")
-    .input("old_tensor", "The array to put into.")
-    .input("index_vector", "(K,): the number of the row that each row of new_tensor takes the place of.")
-    .input("new_tensor", "K rows of the shape of those of old_tensor.")
+    .doc("old_tensor with rows replaced by those of new_tensor, by index.")
+    .input("old_tensor", "The array to write to.")
+    .input("index_vector", "(K,): index of the row that each row of new_tensor replaces.")
+    .input("new_tensor", "K rows, shaped like those of old_tensor.")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       unify(in[0], out[0], "old_tensor");
       unify(out[0], in[0], "output");

@@ -153,7 +153,7 @@ GraphValue operator/(GraphValue a, double b) { return with_scalar("_div_scalar",
 
 namespace {
 
-// Filled before main by the definitions in this folder, only read afterwards.
+// Filled before main by the definitions in this folder, read-only afterwards.
 std::unordered_map<std::string, GradientFunction> &functions(bool backward) {
   static auto *const all = new std::unordered_map<std::string, GradientFunction>[2];
   return all[backward];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of backward steps that follow from what an operator is, whatever it computes. Of a linear operator X the
-// backward step is the adjoint, which is linear as well, and whose adjoint is X. Of an operator that is linear in each
-// of two inputs, the backward step is linear in the head gradient and in both.
+// Gradients of backward steps that follow from an operator's structure. If operator X is linear, its backward step is
+// the adjoint, which is linear too and has X as its adjoint. If an operator is linear in each of two inputs, its
+// backward step is linear in the head gradient and in both inputs.
 #include <algorithm>
 
 #include "op/gradient_graph.hpp"
@@ -17,8 +17,7 @@ using Values = GradientGraph::Values;
 
 const AttrMap kSwapLast{{"dim1", "1"}, {"dim2", "2"}};
 
-// Of the inputs of a backward step, those that are values of the forward inputs: `forward` is listed at this place, or
-// nowhere (-1).
+// Maps forward inputs to inputs of the backward step: place_of(i) is where forward input i is listed, or -1.
 struct BackwardInputs {
   Gradient gradient;
   int num_heads;
@@ -64,7 +63,7 @@ void give_adjoint(GradientGraph &g, const AttrMap &attrs) {
 
 void of_adjoint(GradientGraph &g) { give_adjoint(g, g.what().attrs); }
 
-// A third input is added, and may be left out where there is an attribute no_bias.
+// For operators with two linear inputs and an added third one, which is left out with the attribute no_bias.
 void of_bilinear(GradientGraph &g) {
   if (!any_head(g)) return;
   const Op &op = *g.what().op;
@@ -90,17 +89,17 @@ void of_bilinear(GradientGraph &g) {
   if (by_lhs) g.give(2, g.apply_backward({head, by_lhs, rhs}, types)[1]);
 }
 
-// What the forward pass kept decides which elements pass, and by what they are multiplied: the step is its own adjoint.
+// For steps that multiply by a mask kept from the forward pass: such a step is its own adjoint.
 void of_mask(GradientGraph &g) {
   if (g.head()) g.give(0, g.apply_backward({g.head()}, {g.output_type(0)})[0]);
 }
 
-// shape_like gives nothing but its shape, which the head gradient has.
+// shape_like contributes only its shape, which the head gradient also has.
 void of_slice_like(GradientGraph &g) {
   if (g.head()) g.give(0, g.apply("slice_like", {g.head(), g.input(0)}, g.what().attrs));
 }
 
-// Linear but for a number that is put in.
+// For operators that are linear apart from a constant that they insert.
 void of_number_put_in(GradientGraph &g) {
   const std::string &name = g.what().op->name;
   AttrMap attrs = g.what().attrs;
@@ -108,8 +107,8 @@ void of_number_put_in(GradientGraph &g) {
   give_adjoint(g, attrs);
 }
 
-// The windows as columns: of each the element where data has its maximum. Data are lifted above 0, which is what
-// padding holds. One spatial axis counts as the columns of a single row.
+// Takes windows as columns and picks in each the element where data has its maximum. Data is shifted above 0, the value
+// of the padding. One spatial axis is treated as the columns of a single row.
 void of_max_pooling(GradientGraph &g) {
   const Shape &given = g.input_shape(1), pooled = g.input_shape(0);
   const int rank = given.rank();
@@ -126,7 +125,7 @@ void of_max_pooling(GradientGraph &g) {
   const Shape columns{shape[0], shape[1], window.kernel[0] * window.kernel[1], pooled.size(2, rank)};
   const auto as_columns = [&](Value images) {
     const Value made = g.apply("im2col", {g.reshape(images, shape)}, attrs);
-    if (made.shape().size() != columns.size()) refuse_second_gradient(g);  // windows that stick out
+    if (made.shape().size() != columns.size()) refuse_second_gradient(g);  // windows reach beyond the padded data
     return g.reshape(made, columns);
   };
   const Value data = g.input(1), lowest = g.apply("min", {data});
@@ -150,8 +149,8 @@ void of_pooling(GradientGraph &g) {
 
 void of_upsampling(GradientGraph &g) { g.attrs<UpSamplingAttrs>().bilinear ? of_bilinear(g) : of_adjoint(g); }
 
-// Elements go where they came from: the adjoint takes them from there. Numbers that count down, given as head
-// gradients, tell the places: they stand there in the order of the elements, among zeros.
+// The backward step returns elements to their positions; its adjoint reads them from there. To find the positions, it
+// is applied to descending numbers as head gradients, and topk sorts the result.
 void of_ordering(GradientGraph &g) {
   if (!g.head()) return;
   const TensorType &data = g.output_type(0), &values = g.input_type(0);
@@ -185,7 +184,7 @@ void of_ordering(GradientGraph &g) {
          g.reshape(g.apply("SwapAxis", {g.reshape(taken, Shape{o.outer, o.inner, o.kept})}, kSwapLast), values.shape));
 }
 
-// It takes parts of the head gradient by coordinates, one as often as they name it: what comes back is added up.
+// Selects slices of the head gradient by coordinates, possibly repeatedly, so their gradients are added up.
 void of_parts_taken(GradientGraph &g) {
   if (!g.head()) return;
   const Shape &whole = g.input_shape(0);

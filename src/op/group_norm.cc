@@ -50,8 +50,8 @@ OpBuilder<GroupNormAttrs> norm(const char *name, const char *doc, const char *sp
       });
   norm("GroupNorm", "Normalises groups of channels of each sample, then scales by gamma and adds beta.", "std")
       .input("data", "(batch, channels, ...), at least three axes.")
-      .input("gamma", "Scale, one a group.")
-      .input("beta", "Offset, one a group.")
+      .input("gamma", "Scale, one per group.")
+      .input("beta", "Offset, one per group.")
       .attr(&GroupNormAttrs::num_groups, "num_groups", 1, "The number of groups; divides the channels.")
       .range(1, 1 << 30)
       .attr(&GroupNormAttrs::eps, "eps", 1e-5f, "Added to the variance.")

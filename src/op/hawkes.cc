@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// _contrib_hawkesll: the log likelihood of events of K marks in a Hawkes process with exponential decay, and how
-// excited each mark is at the end. For an event of mark c at distance d from the last one of that mark, with the state
-// s of the mark before it: intensity lda + alpha beta s e^(-beta d), compensator lda d + alpha s (1 - e^(-beta d)), and
-// the state becomes 1 + s e^(-beta d). The rest up to max_time is compensated, too.
+// _contrib_hawkesll: the log likelihood of events of K marks in a Hawkes process with exponential decay, and the final
+// state of each mark. For an event of mark c at time d after the last one of that mark, where s is the mark's state
+// before: intensity lda + alpha beta s e^(-beta d), compensator lda d + alpha s (1 - e^(-beta d)), and the state
+// becomes 1 + s e^(-beta d). The remaining time up to max_time adds to the compensator.
 #include "op/op.hpp"
 
 namespace cohort {
 namespace {
 
 COHORT_OPERATOR(_contrib_hawkesll, NoAttrs)
-    .doc("The log likelihood of events in a Hawkes process, and the states of its marks at the end.")
+    .doc("The log likelihood of events in a Hawkes process, and the final states of its marks.")
     .input("lda", "Background intensities, (N, K).")
     .input("alpha", "Branching ratios, (K,).")
     .input("beta", "Decays, (K,).")
-    .input("state", "States of the marks at the beginning, (N, K).")
-    .input("lags", "Times since the event before, (N, T).")
+    .input("state", "Initial states of the marks, (N, K).")
+    .input("lags", "Times since the previous event, (N, T).")
     .input("marks", "Marks of the events, int32, (N, T).")
-    .input("valid_length", "How many events count, (N,).")
-    .input("max_time", "When observation ends, (N,).")
+    .input("valid_length", "Number of valid events, (N,).")
+    .input("max_time", "End of the observation, (N,).")
     .outputs([](const NoAttrs &) { return 2; })
     .output_names([](const NoAttrs &) {
       return std::vector<std::string>{"output", "out_state"};

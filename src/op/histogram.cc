@@ -34,8 +34,11 @@ void read_range(HistogramAttrs &a) {
 
 COHORT_OPERATOR(_histogram, HistogramAttrs)
     .alias("_npi_histogram")
-    .doc("How many elements lie in each bin, and the edges of the bins. A bin has its lower edge, the last one both.")
-    .attr(&HistogramAttrs::bin_cnt, "bin_cnt", std::nullopt, "The number of bins of one width; None: bins is an input.")
+    .doc(
+        "The number of elements in each bin, and the bin edges. A bin includes its lower edge; the last bin includes "
+        "both.")
+    .attr(&HistogramAttrs::bin_cnt, "bin_cnt", std::nullopt,
+          "The number of bins of equal width; None: bins is an input.")
     .range(1)
     .attr(&HistogramAttrs::range, "range", std::nullopt, "The lowest and the highest edge, with bin_cnt.")
     .shown_as("tuple of <double>")
@@ -43,7 +46,7 @@ COHORT_OPERATOR(_histogram, HistogramAttrs)
     .input("data", "Any shape.")
     .names_only_input()
     .input_if(
-        "bins", [](const HistogramAttrs &a) { return !a.bin_cnt; }, "The edges, in order: one more than bins.")
+        "bins", [](const HistogramAttrs &a) { return !a.bin_cnt; }, "The edges in ascending order, one more than bins.")
     .outputs([](const HistogramAttrs &) { return 2; })
     .infer_shape([](const HistogramAttrs &a, Shapes &in, Shapes &out) {
       if (a.bin_cnt) {

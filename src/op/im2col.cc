@@ -25,9 +25,9 @@ std::vector<WindowAxis> window_axes(const WindowAttrs &a, const std::vector<int6
 
 namespace {
 
-constexpr int64_t kMost = 1 << 20;  // of a number in kernel, stride, dilate or pad
+constexpr int64_t kMost = 1 << 20;  // limit of an entry of kernel, stride, dilate or pad
 
-// Completes what was left out.
+// Fills in omitted attributes.
 void check_windows(WindowAttrs &a) {
   const auto expect = [&](Tuple &tuple, const char *name, int64_t missing, int64_t low) {
     if (tuple.empty()) tuple.assign(a.kernel.size(), missing);
@@ -86,21 +86,21 @@ void add_windows(OpBuilder<WindowAttrs> &op) {
   g.of = {0};
   op.required(&WindowAttrs::kernel, "kernel", "The lengths of a window.")
       .names_only_input()
-      .attr(&WindowAttrs::stride, "stride", Tuple(), "The distance between windows; 1 if not given.")
-      .attr(&WindowAttrs::dilate, "dilate", Tuple(), "The distance between elements of a window; 1 if not given.")
-      .attr(&WindowAttrs::pad, "pad", Tuple(), "Zeros on both sides of an axis; 0 if not given.")
+      .attr(&WindowAttrs::stride, "stride", Tuple(), "The distance between windows; default 1.")
+      .attr(&WindowAttrs::dilate, "dilate", Tuple(), "The distance between elements of a window; default 1.")
+      .attr(&WindowAttrs::pad, "pad", Tuple(), "Zeros on both sides of an axis; default 0.")
       .gradient(g);
 }
 
 [[maybe_unused]] const bool defined = [] {
   OpBuilder<WindowAttrs> columns("im2col"), images("col2im");
-  columns.doc("The elements under each window of a convolution, as columns.")
+  columns.doc("The elements of each window of a convolution, as columns.")
       .check(check_windows)
       .input("data", "Images, (N, C, spatial axes).")
       .infer_shape(infer_columns);
   add_windows(columns);
-  images.doc("Images with the elements of columns added up where im2col takes them from.")
-      .required(&WindowAttrs::output_size, "output_size", "The spatial axes of the images.")
+  images.doc("The adjoint of im2col: adds the elements of columns to the positions from which im2col reads them.")
+      .required(&WindowAttrs::output_size, "output_size", "The spatial lengths of the images.")
       .check([](WindowAttrs &a) {
         check_windows(a);
         if (a.output_size.size() != a.kernel.size() ||

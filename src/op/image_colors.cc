@@ -35,34 +35,36 @@ void factor(const char *name, const char *doc) {
       .random();
 }
 
-const Gradient of_a_sum{Gradient::Kind::kPassThrough, {0}, true, {}, {}};  // data + what does not depend on it
+const Gradient of_a_sum{
+    Gradient::Kind::kPassThrough, {0}, true, {}, {}};  // data plus a term that does not depend on it
 
 [[maybe_unused]] const bool defined = [] {
-  factor("_image_random_brightness", "data times a random factor.");
-  factor("_image_random_contrast", "data at a random factor of its distance from the mean of its grey image.");
-  factor("_image_random_saturation", "data at a random factor of its distance from its grey image.");
-  factor("_image_random_hue", "data with its hue turned by a random share of the circle.");
+  factor("_image_random_brightness", "Multiplies data by a random factor.");
+  factor("_image_random_contrast", "Scales the distance of data from the mean of its grey image by a random factor.");
+  factor("_image_random_saturation", "Scales the distance of data from its grey image by a random factor.");
+  factor("_image_random_hue", "Rotates the hue of data by a random fraction of the circle.");
   color<ColorJitterAttrs>("_image_random_color_jitter",
                           "Random brightness, contrast, saturation and hue, in a random order.")
-      .required(&ColorJitterAttrs::brightness, "brightness", "Largest distance of its factor from 1.")
+      .required(&ColorJitterAttrs::brightness, "brightness", "Largest deviation of the factor from 1.")
       .range(0, kMost)
-      .required(&ColorJitterAttrs::contrast, "contrast", "Largest distance of its factor from 1.")
+      .required(&ColorJitterAttrs::contrast, "contrast", "Largest deviation of the factor from 1.")
       .range(0, kMost)
-      .required(&ColorJitterAttrs::saturation, "saturation", "Largest distance of its factor from 1.")
+      .required(&ColorJitterAttrs::saturation, "saturation", "Largest deviation of the factor from 1.")
       .range(0, kMost)
-      .required(&ColorJitterAttrs::hue, "hue", "Largest share of the circle.")
+      .required(&ColorJitterAttrs::hue, "hue", "Largest fraction of the circle.")
       .range(0, kMost)
       .random();
-  color<LightingAttrs>("_image_adjust_lighting", "data plus shares of the principal components of ImageNet's colours.")
-      .required(&LightingAttrs::alpha, "alpha", "The shares of the three.")
+  color<LightingAttrs>("_image_adjust_lighting", "Adds multiples of the principal components of ImageNet's colours.")
+      .required(&LightingAttrs::alpha, "alpha", "The multiple of each of the three components.")
       .check([](LightingAttrs &a) {
         if (a.alpha.size() == 3) return;
         throw Error(Code::kInvalidArgument, text("attribute 'alpha': expected 3 numbers, found ", a.alpha.size()),
                     "alpha");
       })
       .gradient(of_a_sum);
-  color<LightingAttrs>("_image_random_lighting", "data plus random shares of the principal components.")
-      .attr(&LightingAttrs::alpha_std, "alpha_std", 0.05f, "The standard deviation of the shares.")
+  color<LightingAttrs>("_image_random_lighting",
+                       "Adds random multiples of the principal components of ImageNet's colours.")
+      .attr(&LightingAttrs::alpha_std, "alpha_std", 0.05f, "The standard deviation of the multiples.")
       .random()
       .gradient(of_a_sum);
   return true;

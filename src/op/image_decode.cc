@@ -11,9 +11,9 @@ OpBuilder<A> decoder(const char *name, const char *alias, const char *doc, bool 
   if (of_file) op.required(&A::filename, "filename", "The file's name.");
   return op.alias(alias)
       .doc(doc)
-      .attr(&A::flag, "flag", 1, "1: three channels; 0: one, grey.")
+      .attr(&A::flag, "flag", 1, "1: three channels; 0: one channel, grey.")
       .range(0, 1)
-      .attr(&A::to_rgb, "to_rgb", true, "Red comes first; else blue does.")
+      .attr(&A::to_rgb, "to_rgb", true, "Whether red comes first; otherwise blue.")
       .infer_shape([](const A &a, Shapes &, Shapes &out) {
         unify(out[0], Shape{Shape::kUnknown, Shape::kUnknown, a.flag == 0 ? 1 : 3}, "output");
       })
@@ -24,10 +24,10 @@ OpBuilder<A> decoder(const char *name, const char *alias, const char *doc, bool 
 }
 
 [[maybe_unused]] const auto &kDecode =
-    decoder("_cvimdecode", "_npi_cvimdecode", "The pixels of an image in JPEG or PNG: height, width, channels.")
+    decoder("_cvimdecode", "_npi_cvimdecode", "Decodes a JPEG or PNG image to pixels (height, width, channels).")
         .input("buf", "The bytes of the file.");
 [[maybe_unused]] const auto &kRead =
-    decoder("_cvimread", "_npi_cvimread", "The pixels of an image file in JPEG or PNG: height, width, channels.",
+    decoder("_cvimread", "_npi_cvimread", "Reads a JPEG or PNG file to pixels (height, width, channels).",
             /* of_file */ true);
 
 }  // namespace

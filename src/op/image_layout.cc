@@ -4,7 +4,7 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kMostWindow = 1 << 20;  // keeps products with lengths of arrays inside 64 bits
+constexpr int64_t kMostWindow = 1 << 20;  // keeps products with array lengths within 64 bits
 
 }  // namespace
 

@@ -12,9 +12,9 @@ void check_image(const Shape &s, const char *name) {
 }
 
 COHORT_OPERATOR(_contrib_AdaptiveAvgPooling2D, AdaptiveAvgPoolingAttrs)
-    .doc("Means over as many windows as the output has elements.")
+    .doc("Means over windows that divide the image evenly, one per element of the output.")
     .attr(&AdaptiveAvgPoolingAttrs::output_size, "output_size", Tuple(),
-          "Height and width of the output; one number for both; 1 if not given.")
+          "Height and width of the output, or one number for both; default 1.")
     .check([](AdaptiveAvgPoolingAttrs &a) {
       Tuple &size = a.output_size;
       if (size.empty() || size.size() > 2) size = {1, 1};
@@ -67,7 +67,8 @@ void infer_resized(const Resize &a, Shapes &in, Shapes &out) {
   }
   for (int axis = 2; axis < 4; ++axis) {
     if (result[axis] != kUnknown && (result[axis] < 1 || in[0][axis] == 0)) {
-      throw Error(Code::kShape, text("data: expected an image that can be resized, found ", in[0], " to ", result),
+      throw Error(Code::kShape,
+                  text("data: expected lengths of at least 1 before and after resizing, found ", in[0], " to ", result),
                   "data");
     }
   }
@@ -81,35 +82,38 @@ void check(Resize &a) {
   }
   for (const auto &scale : {a.scale_height, a.scale_width}) {
     if (scale && !(*scale > 0 && *scale <= 10000)) {
-      throw Error(Code::kInvalidArgument, text("attribute 'scale_height': expected up to 10000, found ", *scale),
+      throw Error(Code::kInvalidArgument,
+                  text("attributes 'scale_height' and 'scale_width': expected above 0 and up to 10000, found ", *scale),
                   "scale_height");
     }
   }
 }
 
 COHORT_OPERATOR(_contrib_BilinearResize2D, BilinearResizeAttrs)
-    .doc("Resizes images, with new elements between old ones.")
+    .doc("Resizes images by bilinear interpolation.")
     .input("data", "Images, (batch, channels, height, width).")
     .names_only_input()
     .input_if(
-        "like", [](const Resize &a) { return a.mode == Resize::kLike; }, "Images of the size wanted.")
+        "like", [](const Resize &a) { return a.mode == Resize::kLike; }, "Images of the desired size.")
     .attr(&Resize::height, "height", 1, "Height of the output, for mode size.")
     .range(1, 10000)
     .attr(&Resize::width, "width", 1, "Width of the output, for mode size.")
     .range(1, 10000)
     .attr(&Resize::scale_height, "scale_height", std::nullopt, "Factor of the height, for size and odd_scale.")
     .attr(&Resize::scale_width, "scale_width", std::nullopt, "Factor of the width, for size and odd_scale.")
-    .choice(&Resize::mode, "mode",
-            {{"like", Resize::kLike},
-             {"odd_scale", Resize::kOddScale},
-             {"size", Resize::kSize},
-             {"to_even_down", Resize::kToEvenDown},
-             {"to_even_up", Resize::kToEvenUp},
-             {"to_odd_down", Resize::kToOddDown},
-             {"to_odd_up", Resize::kToOddUp}},
-            Resize::kSize,
-            "The size: given, that of another input, scaled to an odd one, or the next even or odd one down or up.")
-    .attr(&Resize::align_corners, "align_corners", true, "Whether the corner elements of both images meet.")
+    .choice(
+        &Resize::mode, "mode",
+        {{"like", Resize::kLike},
+         {"odd_scale", Resize::kOddScale},
+         {"size", Resize::kSize},
+         {"to_even_down", Resize::kToEvenDown},
+         {"to_even_up", Resize::kToEvenUp},
+         {"to_odd_down", Resize::kToOddDown},
+         {"to_odd_up", Resize::kToOddUp}},
+        Resize::kSize,
+        "How the size is chosen: given, as another input, scaled to odd, or the next even or odd length down or up.")
+    .attr(&Resize::align_corners, "align_corners", true,
+          "Whether the centres of the corner elements of both images coincide.")
     .check(check)
     .infer_shape(infer_resized)
     .same_float()

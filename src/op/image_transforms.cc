@@ -7,7 +7,7 @@ namespace cohort {
 namespace {
 
 constexpr int64_t kUnknown = Shape::kUnknown;
-constexpr int32_t kMostPixels = 1 << 20;  // of a side
+constexpr int32_t kMostPixels = 1 << 20;  // per side
 
 // The axis of the height in (height, width, channels) and (batch, height, width, channels).
 int height_axis(const Shape &s, bool batches = true) {
@@ -82,7 +82,7 @@ void infer_resized(const ImageResizeAttrs &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(_image_to_tensor, NoAttrs)
     .alias("_npx__image_to_tensor")
-    .doc("Channels before height and width, as float32, divided by 255.")
+    .doc("Moves channels before height and width, as float32 divided by 255.")
     .input("data", "(height, width, channels), or a batch of them.")
     .names_only_input()
     .infer_shape(infer_tensor)
@@ -92,8 +92,9 @@ COHORT_OPERATOR(_image_to_tensor, NoAttrs)
 COHORT_OPERATOR(_image_normalize, ImageNormalizeAttrs)
     .alias("_npx__image_normalize")
     .doc("(data - mean) / std, channel by channel.")
-    .attr(&ImageNormalizeAttrs::mean, "mean", std::vector<float>{0, 0, 0, 0}, "One for all channels, or one each.")
-    .attr(&ImageNormalizeAttrs::std, "std", std::vector<float>{1, 1, 1, 1}, "One for all channels, or one each.")
+    .attr(&ImageNormalizeAttrs::mean, "mean", std::vector<float>{0, 0, 0, 0},
+          "One for all channels, or one per channel.")
+    .attr(&ImageNormalizeAttrs::std, "std", std::vector<float>{1, 1, 1, 1}, "One for all channels, or one per channel.")
     .check([](ImageNormalizeAttrs &a) {
       if (a.mean.empty() || a.std.empty()) {
         throw Error(Code::kInvalidArgument, "attributes 'mean' and 'std': expected numbers, found none",
@@ -108,7 +109,7 @@ COHORT_OPERATOR(_image_normalize, ImageNormalizeAttrs)
 
 COHORT_OPERATOR(_image_crop, ImageCropAttrs)
     .alias("_npx__image_crop")
-    .doc("A window of data.")
+    .doc("Crops a window of data.")
     .required(&ImageCropAttrs::x, "x", "The first column.")
     .required(&ImageCropAttrs::y, "y", "The first row.")
     .required(&ImageCropAttrs::width, "width", "The number of columns.")
@@ -130,21 +131,22 @@ OpBuilder<NoAttrs> flip(const char *name, const char *doc) {
 }
 
 [[maybe_unused]] const bool defined = [] {
-  flip("flip_left_right", "data with its columns in the opposite order.").gradient(Gradient::by_kernel({0}));
-  flip("flip_top_bottom", "data with its rows in the opposite order.").gradient(Gradient::by_kernel({0}));
-  flip("random_flip_left_right", "data, its columns in the opposite order in one of two cases.").random();
-  flip("random_flip_top_bottom", "data, its rows in the opposite order in one of two cases.").random();
+  flip("flip_left_right", "Reverses the order of columns.").gradient(Gradient::by_kernel({0}));
+  flip("flip_top_bottom", "Reverses the order of rows.").gradient(Gradient::by_kernel({0}));
+  flip("random_flip_left_right", "Reverses the order of columns with probability 1/2.").random();
+  flip("random_flip_top_bottom", "Reverses the order of rows with probability 1/2.").random();
   return true;
 }();
 
 COHORT_OPERATOR(_image_resize, ImageResizeAttrs)
     .alias("_npx__image_resize")
-    .doc("data in another size.")
+    .doc("Resizes data.")
     .attr(&ImageResizeAttrs::size, "size", Tuple(), "(width, height), or one number for both.")
     .range(1, kMostPixels)
     .attr(&ImageResizeAttrs::keep_ratio, "keep_ratio", false,
-          "Whether one number is the length of the shorter side, and the longer one follows.")
-    .attr(&ImageResizeAttrs::interp, "interp", 1, "0: nearest, 1: linear, 2: cubic, 3: means of areas, 4: Lanczos.")
+          "Whether a single size is the length of the shorter side, and the longer side keeps the ratio.")
+    .attr(&ImageResizeAttrs::interp, "interp", 1,
+          "Interpolation: 0 nearest, 1 linear, 2 cubic, 3 area means, 4 Lanczos.")
     .range(0, 4)
     .check([](ImageResizeAttrs &a) {
       if (a.size.empty() || a.size.size() > 2) {
@@ -157,12 +159,13 @@ COHORT_OPERATOR(_image_resize, ImageResizeAttrs)
 
 COHORT_OPERATOR(_cvimresize, ImageResizeAttrs)
     .alias("_npi_cvimresize")
-    .doc("src in another size.")
+    .doc("Resizes src.")
     .required(&ImageResizeAttrs::w, "w", "The width.")
     .range(1, kMostPixels)
     .required(&ImageResizeAttrs::h, "h", "The height.")
     .range(1, kMostPixels)
-    .attr(&ImageResizeAttrs::interp, "interp", 1, "0: nearest, 1: linear, 2: cubic, 3: means of areas, 4: Lanczos.")
+    .attr(&ImageResizeAttrs::interp, "interp", 1,
+          "Interpolation: 0 nearest, 1 linear, 2 cubic, 3 area means, 4 Lanczos.")
     .range(0, 4)
     .input("src", "(height, width, channels).")
     .infer_shape([](const ImageResizeAttrs &a, Shapes &in, Shapes &out) {
@@ -173,7 +176,7 @@ COHORT_OPERATOR(_cvimresize, ImageResizeAttrs)
 
 COHORT_OPERATOR(_cvcopyMakeBorder, ImageBorderAttrs)
     .alias("_npi_cvcopyMakeBorder")
-    .doc("src with pixels around it.")
+    .doc("Adds a border around src.")
     .required(&ImageBorderAttrs::top, "top", "Rows above.")
     .range(0, kMostPixels)
     .required(&ImageBorderAttrs::bot, "bot", "Rows below.")
@@ -182,11 +185,12 @@ COHORT_OPERATOR(_cvcopyMakeBorder, ImageBorderAttrs)
     .range(0, kMostPixels)
     .required(&ImageBorderAttrs::right, "right", "Columns on the right.")
     .range(0, kMostPixels)
-    .attr(&ImageBorderAttrs::type, "type", 0,
-          "0: a constant, 1: the edge again, 2: mirrored with the edge, 3: from the other side, 4: mirrored without.")
+    .attr(
+        &ImageBorderAttrs::type, "type", 0,
+        "Border: 0 constant, 1 repeated edge, 2 reflected including the edge, 3 wrapped, 4 reflected without the edge.")
     .range(0, 4)
     .attr(&ImageBorderAttrs::value, "value", 0.0, "The constant.")
-    .attr(&ImageBorderAttrs::values, "values", std::vector<double>(), "The constant of each channel.")
+    .attr(&ImageBorderAttrs::values, "values", std::vector<double>(), "The constant per channel.")
     .input("src", "(height, width, channels).")
     .infer_shape([](const ImageBorderAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;

@@ -15,7 +15,7 @@ Gradient kernel_gradient(std::vector<int> of, std::vector<int> inputs) {
   return g;
 }
 
-// Output and first input of one type; indices of any.
+// Output and first input have one type; indices may have any.
 template <typename A>
 void infer_indexed_dtype(const A &, Dtypes &in, Dtypes &out) {
   unify(out[0], in[0], "output");
@@ -25,12 +25,12 @@ void infer_indexed_dtype(const A &, Dtypes &in, Dtypes &out) {
 
 COHORT_OPERATOR(take, TakeAttrs)
     .alias("_npi_take")
-    .doc("Slices of a along one axis, by index.")
+    .doc("Slices of a along one axis, selected by index.")
     .attr(&TakeAttrs::axis, "axis", 0, "The axis; negative counts from the last.")
     .choice(&TakeAttrs::mode, "mode",
             {{"clip", IndexMode::kClip}, {"raise", IndexMode::kRaise}, {"wrap", IndexMode::kWrap}}, IndexMode::kClip,
-            "Indices out of range: the nearest one, an error, or counted round.")
-    .input("a", "The array to take from.")
+            "Indices out of range: clip to the nearest, raise an error, or wrap around.")
+    .input("a", "The array to select from.")
     .input("indices", "Indices, any shape.")
     .infer_shape([](const TakeAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known() || !in[1].rank_known()) return;
@@ -46,12 +46,12 @@ COHORT_OPERATOR(take, TakeAttrs)
 COHORT_OPERATOR(pick, PickAttrs)
     .alias("choose_element_0index")
     .alias("_npx_pick")
-    .doc("One element of data along an axis, by index.")
-    .attr(&PickAttrs::axis, "axis", -1, "The axis; None: of the whole array.")
-    .attr(&PickAttrs::keepdims, "keepdims", false, "Whether the axis stays, with length 1.")
+    .doc("One element of data along an axis, selected by index.")
+    .attr(&PickAttrs::axis, "axis", -1, "The axis; None: the flattened array.")
+    .attr(&PickAttrs::keepdims, "keepdims", false, "Whether the axis is kept with length 1.")
     .choice(&PickAttrs::mode, "mode", {{"clip", IndexMode::kClip}, {"wrap", IndexMode::kWrap}}, IndexMode::kClip,
-            "Indices out of range: the nearest one, or counted round.")
-    .input("data", "The array to pick from.")
+            "Indices out of range: clip to the nearest, or wrap around.")
+    .input("data", "The array to select from.")
     .input("index", "The shape of data without the axis, or with length 1 there.")
     .infer_shape([](const PickAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
@@ -73,13 +73,13 @@ COHORT_OPERATOR(pick, PickAttrs)
     .gradient(kernel_gradient({0}, {1}));
 
 COHORT_OPERATOR(batch_take, PickAttrs)
-    .doc("One element of each row of a, by index; one out of range is the nearest.")
+    .doc("One element of each row of a, selected by index; an index out of range selects the nearest.")
     .check([](PickAttrs &a) {
       a.axis = -1;
       a.mode = IndexMode::kClip;
     })
     .input("a", "At least 2 axes; its rows are along the last one.")
-    .input("indices", "As many indices as a has rows.")
+    .input("indices", "One index for each row of a.")
     .infer_shape([](const PickAttrs &, Shapes &in, Shapes &out) {
       unify(in[1], out[0], "indices");
       unify(out[0], in[1], "output");
@@ -98,7 +98,7 @@ COHORT_OPERATOR(batch_take, PickAttrs)
       unify(in[1], Dtype::kInt32, "indices");
     });
 
-// A number for each row of an array of two axes.
+// For a matrix and vectors with one number per row.
 void infer_row_shapes(Shapes &in, Shapes &out, size_t matrix, std::initializer_list<size_t> vectors) {
   unify(in[matrix], Shape::of_rank(2), "rows");
   unify(in[matrix], out[0], "rows");
@@ -110,10 +110,10 @@ void infer_row_shapes(Shapes &in, Shapes &out, size_t matrix, std::initializer_l
 }
 
 COHORT_OPERATOR(fill_element_0index, NoAttrs)
-    .doc("lhs with one element of each row replaced; nothing is where the index is out of range.")
+    .doc("lhs with one element of each row replaced; rows whose index is out of range are unchanged.")
     .input("lhs", "Rows, two axes.")
-    .input("mhs", "What to put in, one number for each row.")
-    .input("rhs", "Where, one index for each row.")
+    .input("mhs", "The new values, one for each row.")
+    .input("rhs", "The indices, one for each row.")
     .inplace(0, 0)
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       infer_row_shapes(in, out, 0, {1, 2});
@@ -127,9 +127,9 @@ COHORT_OPERATOR(fill_element_0index, NoAttrs)
     });
 
 COHORT_OPERATOR(_onehot_encode, NoAttrs)
-    .doc("Zeros in the shape and type of rhs, with a 1 in each row; none where the index is out of range.")
-    .input("lhs", "Where, one index for each row.")
-    .input("rhs", "Two axes. Only its shape and type count.")
+    .doc("Zeros in the shape and type of rhs, with a 1 in each row whose index is in range.")
+    .input("lhs", "The indices, one for each row.")
+    .input("rhs", "Two axes. Only its shape and type are used.")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) { infer_row_shapes(in, out, 1, {0}); })
     .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
       unify(in[1], out[0], "rhs");
@@ -140,7 +140,7 @@ COHORT_OPERATOR(_onehot_encode, NoAttrs)
 
 COHORT_OPERATOR(one_hot, OneHotAttrs)
     .alias("_npx_one_hot")
-    .doc("A row for each index, with on_value there and off_value elsewhere.")
+    .doc("A row for each index, with on_value at the index and off_value elsewhere.")
     .required(&OneHotAttrs::depth, "depth", "The length of a row.")
     .range(0)
     .attr(&OneHotAttrs::on_value, "on_value", 1.0, "The value at the index.")
@@ -200,7 +200,7 @@ COHORT_OPERATOR(stack, StackAttrs)
     .gradient(kernel_gradient({}, {}));
 
 COHORT_OPERATOR(squeeze, SqueezeAttrs)
-    .doc("data without axes of length 1.")
+    .doc("Removes axes of length 1.")
     .attr(&SqueezeAttrs::axis, "axis", std::nullopt, "The axes; None: all of length 1.")
     .input("data", "Any shape.")
     .names_only_input()

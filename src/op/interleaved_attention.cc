@@ -58,12 +58,12 @@ void define(const char *name, const char *doc, bool own_queries, bool scores) {
 }
 
 [[maybe_unused]] const bool defined = [] {
-  define("_contrib_interleaved_matmul_selfatt_qk", "Queries times keys / sqrt(width), of self-attention.", false, true);
-  define("_contrib_interleaved_matmul_selfatt_valatt", "Attention times values, of self-attention.", false, false);
-  define("_contrib_interleaved_matmul_encdec_qk", "Queries times keys / sqrt(width), of attention to an encoder.", true,
+  define("_contrib_interleaved_matmul_selfatt_qk", "Self-attention scores: queries times keys / sqrt(width).", false,
          true);
-  define("_contrib_interleaved_matmul_encdec_valatt", "Attention times values, of attention to an encoder.", true,
-         false);
+  define("_contrib_interleaved_matmul_selfatt_valatt", "Self-attention: attention times values.", false, false);
+  define("_contrib_interleaved_matmul_encdec_qk",
+         "Scores of attention to an encoder: queries times keys / sqrt(width).", true, true);
+  define("_contrib_interleaved_matmul_encdec_valatt", "Attention to an encoder: attention times values.", true, false);
   return true;
 }();
 

@@ -6,7 +6,7 @@ namespace cohort {
 namespace {
 
 COHORT_OPERATOR(khatri_rao, NoAttrs)
-    .doc("The products of every row of a matrix with every row of the next, column by column.")
+    .doc("Khatri-Rao product: products of every row of a matrix with every row of the next, column by column.")
     .variadic("arg", "num_args", "Matrices with the same number of columns.")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       if (in.empty()) throw Error(Code::kInvalidArgument, "khatri_rao: expected at least one input, found none");

@@ -10,7 +10,8 @@ COHORT_OPERATOR(L2Normalization, L2NormalizationAttrs)
     .doc("Divides by the Euclidean norm.")
     .attr(&A::eps, "eps", 1e-10f, "Added to the sum of squares.")
     .choice(&A::mode, "mode", {{"channel", A::kChannel}, {"instance", A::kInstance}, {"spatial", A::kSpatial}},
-            A::kInstance, "Over what: axis 1 (channel), all axes but the first (instance), all from axis 2 (spatial).")
+            A::kInstance,
+            "Axes of the norm: axis 1 (channel), all axes but the first (instance), all from axis 2 on (spatial).")
     .input("data", "(batch, ...); three axes or more for channel and spatial.")
     .names_only_input()
     .infer_shape([](const A &a, Shapes &in, Shapes &out) {

@@ -4,7 +4,7 @@
 namespace cohort {
 namespace {
 
-// gamma has one element, one a channel, or the shape of data.
+// gamma has one element, one per channel, or the shape of data.
 void infer_shape(const LeakyReLUAttrs &a, Shapes &in, Shapes &out) {
   unify(in[0], out[0], "data");
   unify(out[0], in[0], "output");
@@ -18,7 +18,7 @@ void infer_shape(const LeakyReLUAttrs &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
     .alias("_npx_leaky_relu")
-    .doc("Applies a rectifier with a slope for negative elements.")
+    .doc("Applies a rectifier with its own function of negative elements.")
     .choice(&LeakyReLUAttrs::act_type, "act_type",
             {{"elu", LeakyReLUAttrs::kElu},
              {"gelu", LeakyReLUAttrs::kGelu},
@@ -34,16 +34,17 @@ COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
     .names_only_input()
     .input_if(
         "gamma", [](const LeakyReLUAttrs &a) { return a.act_type == LeakyReLUAttrs::kPrelu; },
-        "Slope of prelu: one element, one a channel (axis 1), or the shape of data.")
+        "Slope of prelu: one element, one per channel (axis 1), or the shape of data.")
     .init("[\"Constant\", {\"value\": 0.25}]")
     .outputs([](const LeakyReLUAttrs &a) { return a.act_type == LeakyReLUAttrs::kRrelu ? 2 : 1; })
     .output_names([](const LeakyReLUAttrs &a) -> std::vector<std::string> {
       if (a.act_type != LeakyReLUAttrs::kRrelu) return {"output"};
-      return {"output", "mask"};  // the slope of each element: 1 above zero, out of training the mean below
+      return {"output",
+              "mask"};  // the slope of each element: 1 above zero; below, in inference, the mean of the bounds
     })
     .infer_shape(infer_shape)
     .inplace(0, 0)
-    // The sign of leaky's output is that of its data unless the slope is negative.
+    // With a non-negative slope, leaky's output has the sign of its data, so the gradient can read the output.
     .gradient([](const LeakyReLUAttrs &a) {
       Gradient g;
       g.kind = Gradient::Kind::kKernel;

@@ -21,7 +21,7 @@ void check_square(const Shape &s, const char *name) {
   throw Error(Code::kShape, text(name, ": expected square matrices, found ", s), name);
 }
 
-// The lengths of all axes but the last `dropped`, then `more`.
+// The lengths of all axes except the last `dropped`, followed by `more`.
 Shape with_tail(const Shape &s, int dropped, std::initializer_list<int64_t> more) {
   std::vector<int64_t> result(s.begin(), s.end() - dropped);
   result.insert(result.end(), more.begin(), more.end());
@@ -44,7 +44,7 @@ OpBuilder<A> linalg(const char *name, const char *doc) {
   return op;
 }
 
-// About how many operations: `times` the elements of the first input by the rows of its matrices.
+// An approximate operation count: `times` elements of the first input times the number of rows of its matrices.
 std::function<double(const NoAttrs &, const Shapes &, const Shapes &)> by_rows(double times) {
   return [times](const NoAttrs &, const Shapes &in, const Shapes &) {
     return times * double(in[0].size()) * double(in[0][in[0].rank() - 2]);
@@ -60,7 +60,7 @@ void infer_gemm(const LinalgGemmAttrs &a, Shapes &in, Shapes &out) {
   unify(in[1], Shape::of_rank(rank), "B");
   const int axis = normalize_axis(a.axis, rank, "axis"), last = rank - 1;
   if (axis == last) {
-    throw Error(Code::kInvalidArgument, text("attribute 'axis': expected another axis than the last, found ", a.axis),
+    throw Error(Code::kInvalidArgument, text("attribute 'axis': expected an axis other than the last, found ", a.axis),
                 "axis");
   }
   const Shape &l = in[0], &r = in[1];
@@ -114,10 +114,10 @@ void infer_triangle(const LinalgTriangleAttrs &a, Shapes &in, Shapes &out) {
 OpBuilder<LinalgTriangleAttrs> triangle(const char *name, const char *doc) {
   using A = LinalgTriangleAttrs;
   auto op = linalg<A>(name, doc);
-  op.input("A", "Square matrices, of which one triangle is read.")
+  op.input("A", "Square matrices; only one triangle is read.")
       .input("B", "Matrices, in the last two axes.")
       .attr(&A::transpose, "transpose", false, "Whether the triangle is transposed.")
-      .attr(&A::rightside, "rightside", false, "Whether the triangle stands right of B.")
+      .attr(&A::rightside, "rightside", false, "Whether the triangle is to the right of B.")
       .attr(&A::lower, "lower", true, "Whether the lower triangle is read.")
       .attr(&A::alpha, "alpha", 1.0, "Factor of the result.")
       .infer_shape(infer_triangle)
@@ -142,7 +142,7 @@ void infer_square(const NoAttrs &, Shapes &in, Shapes &out) {
   if (in[0].rank_known()) check_square(in[0], "A");
 }
 
-// One number a matrix.
+// One number per matrix.
 void infer_number(const NoAttrs &, Shapes &in, Shapes &out) {
   if (!in[0].rank_known()) return;
   check_square(in[0], "A");
@@ -193,7 +193,7 @@ void infer_maketrian(const LinalgDiagonalAttrs &a, Shapes &in, Shapes &out) {
   if (length == kUnknown) return;
   const auto order = int64_t((std::sqrt(1.0 + 8.0 * double(length)) - 1) / 2 + 0.5);
   if (order * (order + 1) / 2 != length) {
-    throw Error(Code::kShape, text("A: expected as many elements as a triangle has on the last axis, found ", in[0]),
+    throw Error(Code::kShape, text("A: expected the number of elements of a triangle on the last axis, found ", in[0]),
                 "A");
   }
   const int64_t n = order + std::abs(int64_t(a.offset));
@@ -203,7 +203,8 @@ void infer_maketrian(const LinalgDiagonalAttrs &a, Shapes &in, Shapes &out) {
 OpBuilder<LinalgDiagonalAttrs> diagonal(const char *name, const char *doc, const char *input) {
   auto op = linalg<LinalgDiagonalAttrs>(name, doc);
   op.input("A", input)
-      .attr(&LinalgDiagonalAttrs::offset, "offset", 0, "The diagonal: 0 the main one, above 0 those above it.")
+      .attr(&LinalgDiagonalAttrs::offset, "offset", 0,
+            "Index of the diagonal: 0 is the main one, positive ones are above it.")
       .check([](LinalgDiagonalAttrs &a) {
         if (a.offset != 0) a.lower = a.offset < 0;
       })
@@ -213,7 +214,7 @@ OpBuilder<LinalgDiagonalAttrs> diagonal(const char *name, const char *doc, const
 
 void define_diagonals() {
   using A = LinalgDiagonalAttrs;
-  const char *which = "Whether the lower triangle is meant, at offset 0.";
+  const char *which = "Whether to use the lower triangle; only for offset 0.";
   diagonal("extractdiag", "A diagonal of each matrix.", "Square matrices.").infer_shape(infer_extractdiag);
   diagonal("makediag", "Matrices with A on a diagonal and zeros elsewhere.", "Diagonals, on the last axis.")
       .infer_shape(infer_makediag);
@@ -232,18 +233,19 @@ void define_diagonals() {
   gemm("gemm2", "alpha op(A) op(B)", false);
   triangle("trmm", "alpha op(A) B, or alpha B op(A), with a triangle of A.")
       .gradient(Gradient::by_kernel({0, 1}, {0, 1}));
-  triangle("trsm", "X with op(A) X = alpha B, or X op(A) = alpha B, with a triangle of A.")
+  triangle("trsm", "Solves op(A) X = alpha B, or X op(A) = alpha B, with a triangle of A.")
       .gradient(Gradient::by_kernel({0, 1}, {0}, {0}));
   linalg<LinalgSyrkAttrs>("syrk", "alpha A A^T, or alpha A^T A if transposed.")
       .input("A", "Matrices, in the last two axes.")
-      .attr(&LinalgSyrkAttrs::transpose, "transpose", false, "Whether the left factor is the transposed one.")
+      .attr(&LinalgSyrkAttrs::transpose, "transpose", false, "Whether to compute alpha A^T A.")
       .attr(&LinalgSyrkAttrs::alpha, "alpha", 1.0, "Factor of the product.")
       .infer_shape(infer_syrk)
       .flops([](const LinalgSyrkAttrs &, const Shapes &in, const Shapes &out) {
         return 2 * double(in[0].size()) * double(out[0][out[0].rank() - 1]);
       })
       .gradient(Gradient::by_kernel({0}, {0}));
-  square("potrf", "The lower triangle L with A = L L^T.", "Symmetric positive definite matrices.")
+  square("potrf", "Cholesky factorization: the lower triangle L with A = L L^T.",
+         "Symmetric positive definite matrices.")
       .infer_shape(infer_square)
       .flops(by_rows(0.33))
       .gradient(Gradient::by_kernel({0}, {}, {0}));
@@ -271,8 +273,8 @@ void define_diagonals() {
       .infer_shape(infer_number)
       .flops(by_rows(0.67))
       .gradient(Gradient::by_kernel({0}, {0}));
-  square("gelqf", "A = L Q with L a lower triangle and Q of orthonormal rows.",
-         "Matrices of at most as many rows as columns.")
+  square("gelqf", "LQ factorization: A = L Q with lower triangular L and orthonormal rows of Q.",
+         "Matrices with at most as many rows as columns.")
       .outputs([](const NoAttrs &) { return 2; })
       .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
         unify(in[0], out[0], "A");
@@ -287,8 +289,8 @@ void define_diagonals() {
       })
       .flops(by_rows(4))
       .gradient(Gradient::by_kernel({0}, {}, {0, 1}));
-  square("syevd", "A = U^T diag(L) U: eigenvectors in the rows of U, in the order of the eigenvalues L, which ascend.",
-         "Symmetric matrices, of which the lower triangle is read.")
+  square("syevd", "Eigendecomposition A = U^T diag(L) U: eigenvalues L ascending, eigenvectors in the rows of U.",
+         "Symmetric matrices; only the lower triangle is read.")
       .outputs([](const NoAttrs &) { return 2; })
       .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
         unify(in[0], out[0], "A");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of decompositions, inverses and determinants as graphs. Each reads what the backward kernel of its operator
-// reads: A is the input, L or X the output, H the head gradient.
+// Gradients of factorizations, inverses and determinants as graphs. Each reads what the backward kernel of its operator
+// reads. A is the input, L or X the output, H the head gradient.
 #include "op/gradient_graph.hpp"
 #include "op/linalg.hpp"
 
@@ -17,7 +17,7 @@ V product(V a, V b, bool transpose_a = false, bool transpose_b = false) {
 
 V transposed(V a) { return a.graph().apply("SwapAxis", {a}, {{"dim1", "-1"}, {"dim2", "-2"}}); }
 
-// One triangle, zeros elsewhere.
+// One triangle of a, with zeros elsewhere.
 V triangle(V a, bool lower = true) {
   const AttrMap attrs{{"lower", lower ? "1" : "0"}};
   return a.graph().apply("_linalg_maketrian", {a.graph().apply("_linalg_extracttrian", {a}, attrs)}, attrs);
@@ -26,21 +26,22 @@ V triangle(V a, bool lower = true) {
 V diagonal(V a) { return a.graph().apply("_linalg_extractdiag", {a}); }
 V on_diagonal(V a) { return a.graph().apply("_linalg_makediag", {a}); }
 
-// op(A)^-1 B, or B op(A)^-1, of a triangle A.
+// op(A)^-1 B, or B op(A)^-1, for a triangular A.
 V solve(V a, V b, bool transpose, bool rightside, bool lower = true) {
   return a.graph().apply(
       "_linalg_trsm", {a, b},
       {{"transpose", transpose ? "1" : "0"}, {"rightside", rightside ? "1" : "0"}, {"lower", lower ? "1" : "0"}});
 }
 
-// A number for each matrix, in a shape that broadcasts with the matrices.
+// One number per matrix, reshaped to broadcast with the matrices.
 V for_matrices(V numbers, const Shape &matrices) {
   Shape wide = matrices;
   wide[wide.rank() - 1] = wide[wide.rank() - 2] = 1;
   return numbers ? numbers.graph().reshape(numbers, wide) : numbers;
 }
 
-// op(A) X = alpha B: of W = op(A)^-T H, alpha W for B, and the triangle of -W X^T for A; likewise from the right.
+// op(A) X = alpha B. With W = op(A)^-T H: the gradient of B is alpha W, that of A the triangle of -W X^T; with A on the
+// right likewise.
 void of_trsm(G &g) {
   if (!g.head()) return;
   const auto &a = g.attrs<LinalgTriangleAttrs>();
@@ -51,7 +52,7 @@ void of_trsm(G &g) {
   g.give(1, w * a.alpha);
 }
 
-// L^-T S L^-1 / 2, S being the lower triangle of L^T H on both sides of the diagonal.
+// L^-T S L^-1 / 2, where S is the lower triangle of L^T H, mirrored across the diagonal.
 void of_potrf(G &g) {
   if (!g.head()) return;
   const V l = g.output(0), low = triangle(product(l, g.head(), true));
@@ -59,7 +60,7 @@ void of_potrf(G &g) {
   g.give(0, solve(l, solve(l, both, true, false), false, true) * 0.5);
 }
 
-// A^-1 of A A^T's inverse B: -B (H + H^T) B A.
+// With B = (A A^T)^-1: -B (H + H^T) B A, where B A is A^-T.
 void of_potri(G &g) {
   if (!g.head()) return;
   const V b = g.output(0), sum = g.head() + transposed(g.head());

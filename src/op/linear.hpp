@@ -72,10 +72,10 @@ OpBuilder<A> &define_filters(OpBuilder<A> &op, const FilterWords &words) {
       .attr(&A::num_group, "num_group", 1, "Groups of channels that are convolved apart.")
       .range(1)
       .shown_as("int (non-negative)")
-      .ignored("workspace", "long (non-negative)", words.workspace, "No meaning here.")
+      .ignored("workspace", "long (non-negative)", words.workspace, "Ignored.")
       .attr(&A::no_bias, "no_bias", words.no_bias, "Whether there is no bias.")
-      .ignored("cudnn_tune", "{None, 'fastest', 'limited_workspace', 'off'}", "None", "No meaning here.")
-      .ignored("cudnn_off", "boolean", "0", "No meaning here.")
+      .ignored("cudnn_tune", "{None, 'fastest', 'limited_workspace', 'off'}", "None", "Ignored.")
+      .ignored("cudnn_off", "boolean", "0", "Ignored.")
       .choice(&A::layout, "layout", layout_words(LayoutWords::kAllButNWC), ImageLayout::kNone,
               "Layout of data and output; None: channels before the spatial axes.")
       .input("data", "Input data, (batch, channels, spatial axes) in the default layout.")

@@ -10,7 +10,7 @@ COHORT_OPERATOR(LRN, LrnAttrs)
     .attr(&LrnAttrs::beta, "beta", 0.75f, "The power of the mean square.")
     .attr(&LrnAttrs::knorm, "knorm", 2.0f, "Added to the mean square.")
     .required(&LrnAttrs::nsize, "nsize",
-              "How many channels count, itself included; an even number counts as the odd one below.")
+              "The number of neighbouring channels, itself included; an even number sums over one channel less.")
     .range(1)
     .shown_as("int (non-negative)")
     .input("data", "(batch, channels, height, width).")

@@ -5,13 +5,13 @@ namespace cohort {
 namespace {
 
 COHORT_OPERATOR(MakeLoss, MakeLossAttrs)
-    .doc("Passes data on as a loss: its gradient is grad_scale, whatever the head gradient.")
+    .doc("Returns data as a loss: its gradient is grad_scale, regardless of the head gradient.")
     .attr(&MakeLossAttrs::grad_scale, "grad_scale", 1.0f, "The gradient of each element, before normalisation.")
-    .attr(&MakeLossAttrs::valid_thresh, "valid_thresh", 0.0f, "Elements above it count as valid.")
+    .attr(&MakeLossAttrs::valid_thresh, "valid_thresh", 0.0f, "Elements above this are valid.")
     .choice(&MakeLossAttrs::normalization, "normalization",
             {{"batch", MakeLossAttrs::kBatch}, {"null", MakeLossAttrs::kNull}, {"valid", MakeLossAttrs::kValid}},
             MakeLossAttrs::kNull,
-            "What the gradient is divided by: number of rows (all axes but the last), nothing, number of valid "
+            "The divisor of the gradient: the number of rows (all axes but the last), none, or the number of valid "
             "elements.")
     .input("data", "The loss, any shape.")
     .same_shape()
@@ -29,7 +29,7 @@ COHORT_OPERATOR(MakeLoss, MakeLossAttrs)
 
 COHORT_OPERATOR(make_loss, NoAttrs)
     .alias("_sparse_make_loss")
-    .doc("Passes data on as a loss: its gradient is 1, whatever the head gradient.")
+    .doc("Returns data as a loss: its gradient is 1, regardless of the head gradient.")
     .input("data", "The loss, any shape.")
     .output_names([](const NoAttrs &) { return std::vector<std::string>{"loss"}; })
     .same_shape()
@@ -46,7 +46,7 @@ COHORT_OPERATOR(make_loss, NoAttrs)
 COHORT_OPERATOR(BlockGrad, NoAttrs)
     .alias("stop_gradient")
     .alias("_sparse_stop_gradient")
-    .doc("Passes data on and no gradient back.")
+    .doc("Returns data and stops its gradient.")
     .input("data", "Any shape.")
     .same_shape()
     .inplace(0, 0)

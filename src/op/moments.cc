@@ -7,9 +7,9 @@ namespace cohort {
 namespace {
 
 COHORT_OPERATOR(moments, MomentsAttrs)
-    .doc("The mean, and the mean of squares of distances from it, over axes.")
+    .doc("The mean and the (biased) variance over axes.")
     .attr(&MomentsAttrs::axes, "axes", std::nullopt, "The axes, at least one; negative ones count from the last.")
-    .attr(&MomentsAttrs::keepdims, "keepdims", false, "Whether reduced axes stay, with length 1.")
+    .attr(&MomentsAttrs::keepdims, "keepdims", false, "Whether reduced axes are kept with length 1.")
     .check([](MomentsAttrs &a) {
       if (!a.axes || a.axes->empty()) {
         throw Error(Code::kInvalidArgument, "attribute 'axes': expected at least one axis, found none", "axes");

@@ -27,11 +27,11 @@ using A = MultiUpdateAttrs;
 
 constexpr int kMostWeights = 4096;
 
-// What an operator has for each weight and behind them.
+// The inputs that an operator has for each weight, and the common ones after those.
 struct Form {
   int num_states;
-  bool master = false;     // a weight in float32 behind the states
-  bool preloaded = false;  // learning rates and decays, (weights,) each, are inputs
+  bool master = false;     // a float32 copy of the weight follows the states
+  bool preloaded = false;  // learning rates and decays are inputs, (weights,) each
   bool rescale = false;    // the scale of the gradients is an input, (1,)
 
   int per_weight() const { return 2 + num_states + (master ? 1 : 0); }
@@ -91,7 +91,7 @@ OpBuilder<A> multi(const char *name, const char *doc, const Form &form) {
     for (int k = 2; k < form.per_weight(); ++k) mutated.push_back(i * form.per_weight() + k);
   }
   op.doc(doc)
-      .variadic("data", kNumInputsAttr, "For each weight: weight, gradient, states; then the numbers that are arrays.")
+      .variadic("data", kNumInputsAttr, "For each weight: weight, gradient, states; then the numbers given as arrays.")
       .input_names([form](const A &, int index, int count) { return form.input_name(index, count); })
       .outputs([](const A &a) { return int(a.num_weights); })
       .mutates(mutated)
@@ -100,20 +100,20 @@ OpBuilder<A> multi(const char *name, const char *doc, const Form &form) {
   return op;
 }
 
-// Attributes that several have, each in MXNet's order: who gives them without their names goes by that.
+// Shared attributes. Each operator adds them in MXNet's order, since attributes may be given by position.
 void learning_rates(OpBuilder<A> &op, const char *name = "lrs") { op.required(&A::lrs, name, "Learning rates."); }
 void decays(OpBuilder<A> &op) { op.required(&A::wds, "wds", "Weight decays."); }
 void betas(OpBuilder<A> &op, float epsilon) {
   op.attr(&A::beta1, "beta1", 0.9f, "Decay of the mean.")
       .attr(&A::beta2, "beta2", 0.999f, "Decay of the variance.")
-      .attr(&A::epsilon, "epsilon", epsilon, "Keeps the divisor from 0.");
+      .attr(&A::epsilon, "epsilon", epsilon, "Added to the divisor, so that it is not 0.");
 }
 void rescale_grad(OpBuilder<A> &op) { op.attr(&A::rescale_grad, "rescale_grad", 1.0f, "Scale of the gradients."); }
 void clip_gradient(OpBuilder<A> &op) {
   op.attr(&A::clip_gradient, "clip_gradient", -1.0f, "Largest absolute value of a scaled gradient; below 0: no limit.");
 }
 void count(OpBuilder<A> &op, const char *name = "num_weights") {
-  op.attr(&A::num_weights, name, 1, "How many weights.").range(1, kMostWeights);
+  op.attr(&A::num_weights, name, 1, "The number of weights.").range(1, kMostWeights);
 }
 
 void sgd(const char *name, const char *doc, const Form &form) {
@@ -141,7 +141,7 @@ void adamw(const char *name, const char *doc, bool master) {
   learning_rates(op);
   betas(op, 1e-8f);
   decays(op);
-  op.required(&A::etas, "etas", "Scales of step and decay.");
+  op.required(&A::etas, "etas", "Scales of both step and decay.");
   clip_gradient(op);
   count(op);
   op.check([](A &a) {
@@ -160,8 +160,8 @@ void lamb(const char *name, const char *doc, bool master) {
   op.attr(&A::lower_bound, "lower_bound", -1.0f, "Smallest norm of a weight; below 0: no limit.")
       .attr(&A::upper_bound, "upper_bound", -1.0f, "Largest norm of a weight; below 0: no limit.");
   clip_gradient(op);
-  op.attr(&A::bias_correction, "bias_correction", true, "Whether the means are corrected.")
-      .required(&A::step_count, "step_count", "Number of this update of each weight, from 1.");
+  op.attr(&A::bias_correction, "bias_correction", true, "Whether mean and variance are bias-corrected.")
+      .required(&A::step_count, "step_count", "Number of this update for each weight, from 1.");
   count(op, "num_tensors");
   op.check([](A &a) {
     check_list(a.lrs, a.num_weights, "learning_rates");

@@ -18,28 +18,32 @@ using Target = MultiBoxTargetAttrs;
 
 COHORT_OPERATOR(_contrib_MultiBoxTarget, MultiBoxTargetAttrs)
     .alias("_npx_multibox_target")
-    .doc("What a detector is to learn: for each anchor the class of an object that it overlaps, and where that lies.")
+    .doc(
+        "Training targets of a detector: for each anchor the class and the relative position of the object it "
+        "overlaps.")
     .attr(&Target::overlap_threshold, "overlap_threshold", 0.5f,
-          "Overlap from which on an anchor stands for an object.")
-    .attr(&Target::ignore_label, "ignore_label", -1.0f, "cls_target of anchors that are not to be learnt from.")
+          "Smallest overlap at which an anchor is assigned to an object.")
+    .attr(&Target::ignore_label, "ignore_label", -1.0f, "cls_target of anchors that are ignored in training.")
     .attr(&Target::negative_mining_ratio, "negative_mining_ratio", -1.0f,
-          "Background anchors for each that stands for an object, the worst taken first; -1: all.")
+          "Number of background anchors per anchor with an object, hardest first; -1: all.")
     .attr(&Target::negative_mining_thresh, "negative_mining_thresh", 0.5f,
-          "Overlap from which on an anchor is not taken for background.")
-    .ignored("minimum_negative_samples", "int", "0", "No meaning here, as on MXNet's CPU.")
-    .attr(&Target::variances, "variances", (FloatList{0.1f, 0.1f, 0.2f, 0.2f}), "Divide the four numbers of a target.")
+          "Smallest overlap at which an anchor is not used as background.")
+    .ignored("minimum_negative_samples", "int", "0", "Ignored, as on MXNet's CPU.")
+    .attr(&Target::variances, "variances", (FloatList{0.1f, 0.1f, 0.2f, 0.2f}),
+          "Divisors of the four numbers of a target.")
     .check([](Target &a) {
       check_variances(a.variances);
       if (a.negative_mining_ratio > 0 && !(a.negative_mining_thresh > 0)) {
-        throw Error(Code::kInvalidArgument,
-                    text("attribute 'negative_mining_thresh': expected more than 0, found ", a.negative_mining_thresh),
-                    "negative_mining_thresh");
+        throw Error(
+            Code::kInvalidArgument,
+            text("attribute 'negative_mining_thresh': expected a number above 0, found ", a.negative_mining_thresh),
+            "negative_mining_thresh");
       }
     })
-    .input("anchor", "Boxes, (1, anchors, 4), by the size of the image.")
+    .input("anchor", "Boxes, (1, anchors, 4), relative to the size of the image.")
     .input("label",
-           "Objects, (batch, objects, 5 or more): class and corners, then what is not read. Class -1 ends them.")
-    .input("cls_pred", "Scores of classes, (batch, classes, anchors), the first that of background.")
+           "Objects, (batch, objects, 5 or more): class and corners, the rest is not read. Class -1 ends the list.")
+    .input("cls_pred", "Class scores, (batch, classes, anchors); the first class is the background.")
     .outputs([](const Target &) { return 3; })
     .output_names([](const Target &) {
       return std::vector<std::string>{"loc_target", "loc_mask", "cls_target"};
@@ -66,22 +70,22 @@ using Detection = MultiBoxDetectionAttrs;
 COHORT_OPERATOR(_contrib_MultiBoxDetection, MultiBoxDetectionAttrs)
     .alias("_npx_multibox_detection")
     .doc(
-        "The objects that a detector found, best first: rows of class, score and corners. The class of a row without "
-        "an "
-        "object is -1, whatever its other numbers are.")
-    .attr(&Detection::clip, "clip", true, "Whether boxes end at the edges of the image.")
-    .attr(&Detection::threshold, "threshold", 0.01f, "Score from which on an anchor holds an object.")
-    .ignored("background_id", "int", "0", "No meaning here, as on MXNet's CPU: the first class is the background.")
+        "Detected objects, best first: rows of class, score and corners. Rows without an object have class -1; their "
+        "other numbers are unspecified.")
+    .attr(&Detection::clip, "clip", true, "Whether boxes are clipped to the image.")
+    .attr(&Detection::threshold, "threshold", 0.01f, "Smallest score at which an anchor is a detection.")
+    .ignored("background_id", "int", "0", "Ignored, as on MXNet's CPU: the first class is the background.")
     .attr(&Detection::nms_threshold, "nms_threshold", 0.5f,
-          "Overlap from which on a better box suppresses another; none are suppressed unless it is above 0, up to 1.")
-    .attr(&Detection::force_suppress, "force_suppress", false, "Whether boxes of other classes are suppressed, too.")
+          "Smallest overlap at which a better box suppresses another; outside (0, 1] nothing is suppressed.")
+    .attr(&Detection::force_suppress, "force_suppress", false, "Whether boxes also suppress those of other classes.")
     .attr(&Detection::variances, "variances", (FloatList{0.1f, 0.1f, 0.2f, 0.2f}),
-          "Multiply the four numbers of loc_pred.")
-    .attr(&Detection::nms_topk, "nms_topk", -1, "How many of the best boxes count; -1: all.")
+          "Factors of the four numbers of loc_pred.")
+    .attr(&Detection::nms_topk, "nms_topk", -1, "Number of best boxes to consider; -1: all.")
     .check([](Detection &a) { check_variances(a.variances); })
-    .input("cls_prob", "Probabilities of classes, (batch, classes, anchors), the first that of background.")
-    .input("loc_pred", "Where objects lie to the anchors, (batch, 4 * anchors).")
-    .input("anchor", "Boxes, (1, anchors, 4), by the size of the image; of several rows of them the first counts.")
+    .input("cls_prob", "Class probabilities, (batch, classes, anchors); the first class is the background.")
+    .input("loc_pred", "Positions of objects relative to the anchors, (batch, 4 * anchors).")
+    .input("anchor",
+           "Boxes, (1, anchors, 4), relative to the size of the image; of several rows only the first is used.")
     .infer_shape([](const Detection &, Shapes &in, Shapes &out) {
       const int64_t kAny = Shape::kUnknown;
       unify(in[0], Shape{out[0].rank() == 3 ? out[0][0] : kAny, kAny, kAny}, "cls_prob");

@@ -42,7 +42,7 @@ const Op *find_op(const std::string &name) { return op_registry().find(name); }
 
 namespace {
 
-// How many letters have to be changed, added or left out to make one word of the other, case not counting.
+// Edit distance of two words, ignoring case.
 size_t count_changes(const std::string &from, const std::string &to) {
   std::vector<size_t> row(to.size() + 1);
   for (size_t k = 0; k < row.size(); ++k) row[k] = k;
@@ -61,7 +61,7 @@ size_t count_changes(const std::string &from, const std::string &to) {
 
 std::string no_operator(const std::string &name) {
   std::string nearest;
-  size_t fewest = std::min<size_t>(name.size(), 64) / 3 + 1;  // more changes than that are another word
+  size_t fewest = std::min<size_t>(name.size(), 64) / 3 + 1;  // names that differ more are not suggested
   for (const auto &known : op_registry().names()) {
     if (known.first.size() > name.size() + fewest || name.size() > known.first.size() + fewest) continue;
     const size_t changes = count_changes(name, known.first);
@@ -71,7 +71,7 @@ std::string no_operator(const std::string &name) {
   return nearest.empty() ? missing : text(missing, "; the nearest name is '", nearest, "'");
 }
 
-std::string print_number(double value) {  // 1073741824, 0.5: as many digits as it takes
+std::string print_number(double value) {  // 1073741824, 0.5: the shortest exact form
   char printed[32];
   return std::string(printed, std::to_chars(printed, printed + sizeof printed, value).ptr);
 }
@@ -117,7 +117,7 @@ std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
   return names;
 }
 
-// Inputs that a variadic operator names behind its counted ones, and has for these attributes, take the place of those.
+// A variadic operator may also declare named inputs; those present for these attributes replace the counted ones.
 std::vector<const InputField *> Op::input_fields(const Attrs &a, int num_args) const {
   const std::vector<InputField> &declared = declared_inputs(a);
   const bool counted = !variadic.empty() && !own_inputs;
@@ -226,7 +226,7 @@ Attrs Op::parse(const AttrMap &source, const Subgraphs &given) const {
       other_attrs(target.get(), key, entry.second);
       continue;
     }
-    // MXNet asks these nothing, and its own CosineEmbeddingLoss gives broadcast_maximum an axis.
+    // MXNet ignores attributes of such operators; its own CosineEmbeddingLoss gives broadcast_maximum an axis.
     if (attrs.empty() && variadic.empty()) continue;
     if (field == attrs.end()) {
       std::string known;
@@ -247,7 +247,7 @@ Attrs Op::parse(const AttrMap &source, const Subgraphs &given) const {
   });
   Attrs parsed{target};
   const int outputs = num_outputs(parsed);
-  const int least = mutates.empty() ? 1 : 0;  // one that changes its inputs may have none
+  const int least = mutates.empty() ? 1 : 0;  // an operator that mutates its inputs may have no outputs
   if (outputs < least || outputs > kMaxOutputs) {
     throw Error(Code::kInvalidArgument,
                 text("operator ", name, ": expected ", least, " to ", kMaxOutputs, " outputs, found ", outputs), name);
@@ -318,7 +318,7 @@ int64_t parse_int_in(const std::string &name, const std::string &source, int64_t
 std::string print_float(double value, int digits) {
   char printed[32];
   const auto end = std::to_chars(printed, printed + sizeof printed, value, std::chars_format::general, digits).ptr;
-  return std::string(printed, end);  // not with printf: the host's locale must not matter
+  return std::string(printed, end);  // unlike printf, independent of the host's locale
 }
 
 std::string print_tuple(const Tuple &value) {

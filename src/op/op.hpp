@@ -73,7 +73,7 @@ struct InputField {
   std::string init = {};                       // `__init__` of a variable created for this input (SYM-08)
 };
 
-// What the backward step of a node reads and gives. Inputs of the kernel "_backward_NAME", in order: the gradients of
+// The inputs and outputs of a node's backward step. Inputs of the kernel "_backward_NAME", in order: the gradients of
 // the visible outputs (if head_grads), then the listed inputs, then the listed outputs. Outputs: one gradient per entry
 // of `of`. It can also read what the forward kernel saved (StepSpec::saved_bytes).
 struct Gradient {
@@ -172,7 +172,7 @@ struct Op {
   std::function<std::vector<int>(const Attrs &, PassKind)>
       own_mutates;  // if set, depends on the attributes and replaces `mutates`
 
-  // What the plan may do with a node other than run it as it is. Empty: nothing.
+  // Ways in which the plan may transform a node instead of running it as it is. Unset: none.
   const PointwiseRule *pointwise = nullptr;      // element-wise functors (op/pointwise.hpp)
   std::function<int(const Attrs &)> activation;  // applies an ActivationAttrs::Type (op/activation.hpp) to each element
   bool sum = false;                              // output = input 0 + input 1, all of one shape

@@ -23,7 +23,7 @@ const std::vector<std::string> &list_op_names() {
 }
 
 const std::vector<std::string> &default_output_names(const Op &op) {
-  static std::mutex mutex;  // guards the map, whose entries stay
+  static std::mutex mutex;  // guards the map, whose entries are never removed
   static auto *const names = new std::map<const Op *, std::vector<std::string>>;
   const std::lock_guard<std::mutex> lock(mutex);
   auto [entry, added] = names->try_emplace(&op);
@@ -33,7 +33,7 @@ const std::vector<std::string> &default_output_names(const Op &op) {
 
 namespace {
 
-// What may be written for an attribute that is a word or yes or no.
+// The texts accepted for an enumeration or boolean attribute.
 std::vector<std::string> words_of(const AttrField &field) {
   if (field.type == "boolean") return {"0", "1"};
   std::vector<std::string> words;
@@ -46,7 +46,7 @@ std::vector<std::string> words_of(const AttrField &field) {
   return words;
 }
 
-// Default attributes, but for one that has to be another one for the input to be there.
+// Default attributes, except for the attribute that must differ for the input to exist.
 Attrs attributes_with(const Op &op, const InputField &input) {
   Attrs defaults(op.new_attrs());
   if (!input.present || input.present(defaults)) return defaults;

@@ -60,7 +60,7 @@ Gradient gradient_of_values(const OrderAttrs &a) {
 OpBuilder<OrderAttrs> ordering(const char *name, const char *doc, Result result) {
   OpBuilder<OrderAttrs> op(name);
   op.doc(doc)
-      .attr(&OrderAttrs::axis, "axis", -1, "The axis; negative counts from the last; None: the whole array.")
+      .attr(&OrderAttrs::axis, "axis", -1, "The axis; negative counts from the last; None: the flattened array.")
       .check([result](OrderAttrs &a) {
         a.ret_typ = result;
         a.k = 0;
@@ -72,14 +72,14 @@ OpBuilder<OrderAttrs> ordering(const char *name, const char *doc, Result result)
 }
 
 [[maybe_unused]] const bool defined = [] {
-  ordering("sort", "The elements along an axis in order.", Result::kValue)
+  ordering("sort", "Sorts the elements along an axis.", Result::kValue)
       .alias("_npi_sort")
-      .attr(&OrderAttrs::is_ascend, "is_ascend", true, "Whether the smallest comes first.")
+      .attr(&OrderAttrs::is_ascend, "is_ascend", true, "Whether to sort in ascending order.")
       .output_names([](const OrderAttrs &) { return std::vector<std::string>{"output0"}; })
       .gradient(gradient_of_values);
-  ordering("argsort", "The indices that put the elements along an axis in order.", Result::kIndices)
+  ordering("argsort", "The indices that sort the elements along an axis.", Result::kIndices)
       .alias("_npi_argsort")
-      .attr(&OrderAttrs::is_ascend, "is_ascend", true, "Whether the smallest comes first.")
+      .attr(&OrderAttrs::is_ascend, "is_ascend", true, "Whether to sort in ascending order.")
       .choice(&OrderAttrs::dtype, "dtype", kIndexTypes, Dtype::kFloat32, "The type of the indices.");
   return true;
 }();
@@ -87,13 +87,14 @@ OpBuilder<OrderAttrs> ordering(const char *name, const char *doc, Result result)
 COHORT_OPERATOR(topk, OrderAttrs)
     .alias("_npx_topk")
     .doc("The k largest or smallest elements along an axis, in order.")
-    .attr(&OrderAttrs::axis, "axis", -1, "The axis; negative counts from the last; None: the whole array.")
-    .attr(&OrderAttrs::k, "k", 1, "How many; less than 1: all.")
+    .attr(&OrderAttrs::axis, "axis", -1, "The axis; negative counts from the last; None: the flattened array.")
+    .attr(&OrderAttrs::k, "k", 1, "The number of elements; less than 1: all.")
     .choice(
         &OrderAttrs::ret_typ, "ret_typ",
         {{"both", Result::kBoth}, {"indices", Result::kIndices}, {"mask", Result::kMask}, {"value", Result::kValue}},
-        Result::kIndices, "The elements, their indices, both, or an array like data with 1 where they are.")
-    .attr(&OrderAttrs::is_ascend, "is_ascend", false, "Whether the smallest are wanted.")
+        Result::kIndices,
+        "Return the elements, their indices, both, or a mask in the shape of data with 1 at their positions.")
+    .attr(&OrderAttrs::is_ascend, "is_ascend", false, "Whether to return the smallest elements.")
     .choice(&OrderAttrs::dtype, "dtype", kIndexTypes, Dtype::kFloat32, "The type of the indices.")
     .input("data", "Any shape.")
     .outputs([](const OrderAttrs &a) { return a.ret_typ == Result::kBoth ? 2 : 1; })

@@ -37,14 +37,15 @@ void infer_padded(const PadAttrs &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(Pad, PadAttrs)
     .alias("pad")
-    .doc("Images with a border: of one value, of the nearest pixel, or of the image reflected at its edge.")
+    .doc("Adds a border to images: constant, the nearest pixel, or the image reflected at its edge.")
     .required_choice(&PadAttrs::mode, "mode",
                      {{"constant", PadAttrs::Mode::kConstant},
                       {"edge", PadAttrs::Mode::kEdge},
                       {"reflect", PadAttrs::Mode::kReflect}},
-                     "What the border holds.")
-    .required(&PadAttrs::pad_width, "pad_width",
-              "For each axis the numbers before and after; 0 for the first two axes. Less than the length to reflect.")
+                     "The content of the border.")
+    .required(
+        &PadAttrs::pad_width, "pad_width",
+        "For each axis the widths before and after; 0 for the first two axes; for reflect, less than the axis length.")
     .attr(&PadAttrs::constant_value, "constant_value", 0.0, "The value of mode 'constant'.")
     .input("data", "(N, C, H, W) or (N, C, D, H, W).")
     .names_only_input()

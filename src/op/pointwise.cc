@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-// What an operand of a gradient is: the head gradient, an input of the operator, or its output.
+// Index of a gradient's operand: the head gradient, an input of the operator, or its output.
 enum OperandIndex : int { kNothing = -1, kHead = 0, kIn0 = 1, kIn1 = 2, kIn2 = 3, kOut = 4 };
 
 struct Term {
@@ -25,12 +25,12 @@ struct Rules {
   std::unordered_map<std::string, const PointwiseRule *> by_name;
 };
 
-Rules &rules() {  // as far as they are defined by now; others call defined_rules()
+Rules &rules() {  // possibly incomplete; other code calls defined_rules()
   static Rules *const instance = new Rules;
   return *instance;
 }
 
-// `of` names the inputs that get a gradient, one term each; none: nothing flows back.
+// `of` lists the inputs that get a gradient, with one term each; empty: no gradient.
 PointwiseRule &add_rule(const char *name, PointwiseRule::Form form, int num_inputs, P code, const std::vector<int> &of,
                         const std::vector<Term> &terms) {
   auto rule = std::make_unique<PointwiseRule>();
@@ -78,7 +78,7 @@ OpBuilder<A> define(const PointwiseRule &rule, const Words &aliases, const char 
   if (rule.form == PointwiseRule::Form::kElementwise) {
     op.same_shape();
     for (int input = 0; input < rule.num_inputs; ++input) op.inplace(input, 0);
-    // Kernels compute the last gradient of an element first, so the first may take the place of any input.
+    // Kernels compute the last gradient of an element first, so the first gradient may overwrite any input.
     const int num_inputs = 1 + int(rule.gradient.inputs.size() + rule.gradient.outputs.size());
     for (int input = 0; input < num_inputs && !rule.backward.empty(); ++input) op.backward_inplace(input, 0);
   }
@@ -90,7 +90,7 @@ constexpr auto kBroadcast = PointwiseRule::Form::kBroadcast;
 
 // ---- y = f(x) -----------------------------------------------------------------------------------------------------
 
-// `activation`: the ActivationAttrs::Type that it is, if it is one.
+// `activation`: the corresponding ActivationAttrs::Type, or -1.
 void unary(const char *name, const Words &aliases, const char *doc, P code, const std::vector<Term> &slope,
            int activation = -1) {
   const PointwiseRule &rule =
@@ -107,16 +107,16 @@ void define_unary() {
   unary("reciprocal", {}, "1 / x", P::kReciprocal, {{P::kReciprocalGrad, kHead, kOut}});
   unary("abs", {"_sparse_abs"}, "|x|", P::kAbs, {{P::kAbsGrad, kHead, kIn0}});
   unary("sign", {"_sparse_sign"}, "-1, 0 or 1", P::kSign, {});
-  unary("rint", {"_sparse_rint"}, "The nearest integer; n + 0.5 goes to n.", P::kRint, {});
-  unary("round", {"_sparse_round"}, "The nearest integer; halves go away from zero.", P::kRound, {});
-  unary("_contrib_round_ste", {"_sparse__contrib_round_ste"}, "round, through which gradients pass unchanged.",
-        P::kRound, {{P::kCopy}});
-  unary("_contrib_sign_ste", {"_sparse__contrib_sign_ste"}, "sign, through which gradients pass unchanged.", P::kSign,
-        {{P::kCopy}});
-  unary("ceil", {"_sparse_ceil"}, "The integer at or above x.", P::kCeil, {});
-  unary("floor", {"_sparse_floor"}, "The integer at or below x.", P::kFloor, {});
-  unary("trunc", {"_sparse_trunc"}, "The integer at or next to x towards zero.", P::kTrunc, {});
-  unary("fix", {"_sparse_fix"}, "The integer at or next to x towards zero.", P::kTrunc, {});
+  unary("rint", {"_sparse_rint"}, "The nearest integer; n + 0.5 is rounded to n.", P::kRint, {});
+  unary("round", {"_sparse_round"}, "The nearest integer; halves are rounded away from zero.", P::kRound, {});
+  unary("_contrib_round_ste", {"_sparse__contrib_round_ste"},
+        "round, with a gradient that passes unchanged (straight-through).", P::kRound, {{P::kCopy}});
+  unary("_contrib_sign_ste", {"_sparse__contrib_sign_ste"},
+        "sign, with a gradient that passes unchanged (straight-through).", P::kSign, {{P::kCopy}});
+  unary("ceil", {"_sparse_ceil"}, "The smallest integer not below x.", P::kCeil, {});
+  unary("floor", {"_sparse_floor"}, "The largest integer not above x.", P::kFloor, {});
+  unary("trunc", {"_sparse_trunc"}, "The integer part of x, rounded towards zero.", P::kTrunc, {});
+  unary("fix", {"_sparse_fix"}, "The integer part of x, rounded towards zero.", P::kTrunc, {});
   unary("square", {"_sparse_square"}, "x^2", P::kSquare, {{P::kSquareGrad, kHead, kIn0}});
   unary("sqrt", {"_sparse_sqrt"}, "The square root.", P::kSqrt, {{P::kSqrtGrad, kHead, kOut}});
   unary("rsqrt", {"_sparse_rsqrt"}, "1 / sqrt(x)", P::kRsqrt, {{P::kRsqrtGrad, kHead, kOut}});
@@ -164,7 +164,7 @@ void define_unary() {
     *s = static_cast<const ClipAttrs *>(attrs)->a_min;
     *t = static_cast<const ClipAttrs *>(attrs)->a_max;
   };
-  define<ClipAttrs>(clip, {"_sparse_clip", "_npi_clip"}, "Values below a_min become a_min, those above a_max a_max.")
+  define<ClipAttrs>(clip, {"_sparse_clip", "_npi_clip"}, "Limits values to the range from a_min to a_max.")
       .required(&ClipAttrs::a_min, "a_min", "The smallest value.")
       .required(&ClipAttrs::a_max, "a_max", "The largest value.")
       .input("data", "Any shape.")
@@ -187,14 +187,13 @@ void define_unary() {
   };
   define<SmoothL1Attrs>(smooth, {"_npx_smooth_l1"},
                         "(scalar x)^2 / 2 up to |x| = 1 / scalar^2, |x| - 0.5 / scalar^2 beyond.")
-      .attr(&SmoothL1Attrs::scalar, "scalar", 1.0f, "The square root of the inverse of where the parts meet.")
+      .attr(&SmoothL1Attrs::scalar, "scalar", 1.0f, "The parts join where the absolute value of x is 1 / scalar^2.")
       .input("data", "Any shape.");
 }
 
 // ---- y = f(x, scalar) ---------------------------------------------------------------------------------------------
 
-// As in MXNet, an array of integers becomes one of float64 where the number is not meant as an integer, and bools
-// become int64 where it is.
+// As in MXNet, an integer array gives float64 unless the number is an integer, and a bool array then gives int64.
 void infer_scalar_dtype(const ScalarAttrs &a, Dtypes &in, Dtypes &out) {
   if (in[0] == Dtype::kNone) in[0] = out[0];
   if (in[0] == Dtype::kNone) return;
@@ -211,7 +210,7 @@ void scalar(const char *name, const Words &aliases, const char *doc, P code, con
   define<ScalarAttrs>(rule, aliases, doc)
       .attr(&ScalarAttrs::scalar, "scalar", 1.0, "The other operand, a number.")
       .attr(&ScalarAttrs::is_int, "is_int", true,
-            "Whether the number is meant as an integer; if not, integers give float64.")
+            "Whether the number is an integer; otherwise integer arrays give float64.")
       .input("data", "Any shape.")
       .infer_dtype(code == P::kCopy ? std::function<void(const ScalarAttrs &, Dtypes &, Dtypes &)>(same_dtype)
                                     : infer_scalar_dtype);
@@ -224,7 +223,8 @@ void define_scalar() {
   scalar("_mul_scalar", {"_MulScalar"}, "x * scalar", P::kMulScalar, {{P::kMulScalar}});
   scalar("_div_scalar", {"_DivScalar"}, "x / scalar", P::kDivScalar, {{P::kDivScalar}});
   scalar("_rdiv_scalar", {"_RDivScalar"}, "scalar / x", P::kRdivScalar, {{P::kRdivScalarGrad, kHead, kIn0}});
-  scalar("_contrib_gradientmultiplier", {}, "x, with its gradient multiplied by scalar.", P::kCopy, {{P::kMulScalar}});
+  scalar("_contrib_gradientmultiplier", {}, "Returns x and multiplies its gradient by scalar.", P::kCopy,
+         {{P::kMulScalar}});
   scalar("_mod_scalar", {"_ModScalar"}, "The remainder of x / scalar, with the sign of scalar.", P::kModScalar,
          {{P::kModGrad}});
   scalar("_rmod_scalar", {"_RModScalar"}, "The remainder of scalar / x, with the sign of x.", P::kRmodScalar,
@@ -244,13 +244,14 @@ void define_scalar() {
   scalar("_lesser_scalar", {"_LesserScalar"}, "1 where x < scalar, else 0", P::kLesserScalar, {});
   scalar("_lesser_equal_scalar", {"_LesserEqualScalar"}, "1 where x <= scalar, else 0", P::kLesserEqualScalar, {});
   scalar("_logical_and_scalar", {"_LogicalAndScalar"}, "1 where neither is 0, else 0", P::kLogicalAndScalar, {});
-  scalar("_logical_or_scalar", {"_LogicalOrScalar"}, "1 where one is not 0, else 0", P::kLogicalOrScalar, {});
-  scalar("_logical_xor_scalar", {"_LogicalXorScalar"}, "1 where just one is not 0, else 0", P::kLogicalXorScalar, {});
+  scalar("_logical_or_scalar", {"_LogicalOrScalar"}, "1 where at least one is not 0, else 0", P::kLogicalOrScalar, {});
+  scalar("_logical_xor_scalar", {"_LogicalXorScalar"}, "1 where exactly one is not 0, else 0", P::kLogicalXorScalar,
+         {});
 }
 
 // ---- y = f(lhs, rhs) ----------------------------------------------------------------------------------------------
 
-// Axes are aligned from the last; lengths agree or one of them is 1.
+// Axes are aligned from the last; the lengths are equal or one of them is 1.
 void infer_broadcast(const NoAttrs &, Shapes &in, Shapes &out) {
   if (!in[0].rank_known() || !in[1].rank_known()) return;
   const int rank = std::max(in[0].rank(), in[1].rank());
@@ -263,7 +264,7 @@ void infer_broadcast(const NoAttrs &, Shapes &in, Shapes &out) {
     } else if (l == 1) {
       result[axis] = r;
     } else if (l == Shape::kUnknown || r == Shape::kUnknown) {
-      result[axis] = l == Shape::kUnknown ? r : l;  // the unknown one is 1 or the same
+      result[axis] = l == Shape::kUnknown ? r : l;  // the unknown length is 1 or the same
     } else {
       throw Error(Code::kShape, text("rhs: expected a shape that broadcasts with ", in[0], ", found ", in[1]), "rhs");
     }
@@ -271,7 +272,7 @@ void infer_broadcast(const NoAttrs &, Shapes &in, Shapes &out) {
   unify(out[0], result, "output");
 }
 
-// `aliases` are those of the element-wise form, `broadcast_aliases` of the broadcasting one. A null name: no such form.
+// `aliases` are for the element-wise form, `broadcast_aliases` for the broadcasting one. A null name: no such form.
 void binary(const char *name, const Words &aliases, const char *broadcast_name, const Words &broadcast_aliases,
             const char *doc, P code, const std::vector<Term> &slopes) {
   const std::vector<int> of = slopes.empty() ? std::vector<int>() : std::vector<int>{0, 1};
@@ -288,7 +289,7 @@ void binary(const char *name, const Words &aliases, const char *broadcast_name, 
   }
 }
 
-// Sums pass their gradient on: the element-wise form needs no backward step.
+// The gradient of a sum is the head gradient itself, so the element-wise form needs no backward step.
 void sum(const char *name, const Words &aliases) {
   Gradient pass;
   pass.kind = Gradient::Kind::kPassThrough;
@@ -315,7 +316,7 @@ void define_binary() {
          {"_sparse_broadcast_div"}, "lhs / rhs", P::kDiv,
          {{P::kDiv, kHead, kIn1}, {P::kDivGradRhs, kHead, kIn0, kIn1}});
   binary("_mod", {"_Mod"}, "broadcast_mod", {},
-         "The remainder of lhs / rhs, with the sign of rhs. Of integers no gradient flows back.", P::kMod,
+         "The remainder of lhs / rhs, with the sign of rhs. Integers get no gradient.", P::kMod,
          {{P::kModGrad}, {P::kModGradRhs, kHead, kIn0, kIn1}});
   binary("_power", {"_Power"}, "broadcast_power", {}, "lhs ^ rhs", P::kPower,
          {{P::kPowerGradLhs, kHead, kIn0, kIn1}, {P::kPowerGradRhs, kHead, kIn0, kIn1}});
@@ -335,12 +336,13 @@ void define_binary() {
          P::kLesserEqual, {});
   binary("_logical_and", {"_Logical_And"}, "broadcast_logical_and", {}, "1 where neither is 0, else 0", P::kLogicalAnd,
          {});
-  binary("_logical_or", {"_Logical_Or"}, "broadcast_logical_or", {}, "1 where one is not 0, else 0", P::kLogicalOr, {});
-  binary("_logical_xor", {"_Logical_Xor"}, "broadcast_logical_xor", {}, "1 where just one is not 0, else 0",
+  binary("_logical_or", {"_Logical_Or"}, "broadcast_logical_or", {}, "1 where at least one is not 0, else 0",
+         P::kLogicalOr, {});
+  binary("_logical_xor", {"_Logical_Xor"}, "broadcast_logical_xor", {}, "1 where exactly one is not 0, else 0",
          P::kLogicalXor, {});
 }
 
-// Defined by whoever comes first: kernels of another file may be registered before this file's turn has come.
+// Defined on first use, as kernels in another file may be registered before this file's static objects are initialised.
 Rules &defined_rules() {
   [[maybe_unused]] static const bool defined = [] {
     define_unary();
@@ -353,7 +355,7 @@ Rules &defined_rules() {
 
 [[maybe_unused]] const Rules &defined_before_main = defined_rules();
 
-// In the order of ActivationAttrs::Type. The backward step of softsign reads the input, those of the others the output.
+// In the order of ActivationAttrs::Type. The backward step of softsign reads the input, the others read the output.
 constexpr PointwiseCode kActivationCodes[] = {P::kRelu, P::kSigmoid, P::kTanh, P::kSoftrelu, P::kSoftsign};
 constexpr PointwiseCode kActivationGrads[] = {P::kReluGrad, P::kSigmoidGrad, P::kTanhGrad, P::kSoftreluGrad,
                                               P::kSoftsignGrad};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of point-wise operators as graphs. A formula reads what the backward kernel of its operator reads: h is the
-// head gradient, a and b are the inputs, y is the output.
+// Gradients of point-wise operators as graphs. Each formula reads what the backward kernel of its operator reads: h is
+// the head gradient, a and b are the inputs, y is the output.
 #include <algorithm>
 #include <cmath>
 
@@ -20,13 +20,13 @@ constexpr double kPi = 3.14159265358979323846;
 
 V apply(const char *op, V a) { return apply1(op, a); }
 
-// 1 where it holds, else 0.
+// 1 where the condition holds, otherwise 0.
 V greater(V a, double b) { return with_scalar("_greater_scalar", a, b); }
 V lesser(V a, double b) { return with_scalar("_lesser_scalar", a, b); }
 V power(V a, double b) { return with_scalar("_power_scalar", a, b); }
 V where(V condition, V a, V b) { return condition.graph().apply("where", {condition, a, b}); }
-V relu_slope(V y) { return where(apply2("broadcast_equal", y, y), greater(y, 0.0), y); }  // that of no number is none
-// Nothing where they are integers.
+V relu_slope(V y) { return where(apply2("broadcast_equal", y, y), greater(y, 0.0), y); }  // the slope at NaN is NaN
+// None for integers.
 V of_floats(const G &g, V gradient) { return dtype_is_float(g.input_type(0).dtype) ? gradient : V(); }
 V sigmoid(V a) { return apply("sigmoid", a); }
 V softplus(V a) { return a.graph().apply("Activation", {a}, {{"act_type", "softrelu"}}); }
@@ -199,8 +199,8 @@ void of_quadratic(G &g) {
 
 // ---- the gamma function ------------------------------------------------------------------------------------------
 
-// The second derivative of log |gamma(x)|: the asymptotic series eight steps to the right, where it is exact to the
-// last digits, the steps back, and below 1/2 the reflection at it.
+// The second derivative of log |gamma(x)|: the asymptotic series at x + 8, where it is accurate to the last digits,
+// then eight steps of the recurrence back; below 1/2 by reflection.
 V trigamma(V x) {
   const V low = lesser(x, 0.5), z = where(low, 1.0 - x, x);
   V steps;
@@ -214,7 +214,7 @@ V trigamma(V x) {
   return where(low, power(sine, -2.0) * (kPi * kPi) - right, right);
 }
 
-// Its first derivative is what the backward kernel of gammaln multiplies with.
+// The backward kernel of gammaln multiplies by the first derivative, digamma.
 void of_gamma(G &g) {
   if (!g.head()) return;
   const V digamma = g.apply_backward_of("gammaln", {apply("ones_like", g.input(0)), g.input(0)}, g.input_type(0));
@@ -231,7 +231,7 @@ void of_backward_gammaln(G &g) {
 
 constexpr double kSeluScale = 1.0507009873554804934193349852946, kSeluAlpha = 1.6732632423543772848170429916717;
 
-// 1 above zero, below it what is given.
+// 1 above zero, `below` elsewhere.
 V slope_below(V a, V below) { return where(greater(a, 0.0), apply("ones_like", a), below); }
 V exp_below(V a) { return apply("exp", with_scalar("_minimum_scalar", a, 0.0)); }
 
@@ -254,7 +254,7 @@ void of_leaky_relu(G &g) {
     }
     case LeakyReLUAttrs::kPrelu: {
       const V a = g.input(0);
-      Shape wide = g.input_shape(1);  // as it broadcasts with data
+      Shape wide = g.input_shape(1);  // the shape in which it broadcasts with data
       if (wide != a.shape() && a.shape().rank() > 1) {
         const int64_t count = wide.size();
         wide = Shape(std::vector<int64_t>(size_t(a.shape().rank()), 1));

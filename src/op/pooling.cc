@@ -18,17 +18,16 @@ OpBuilder<PoolingAttrs> &define_pooling(OpBuilder<PoolingAttrs> &op) {
   using A = PoolingAttrs;
   return op.attr(&A::kernel, "kernel", Tuple(), "Window size: (w,), (h, w) or (d, h, w).")
       .choice(&A::pool_type, "pool_type", {{"avg", A::kAvg}, {"lp", A::kLp}, {"max", A::kMax}, {"sum", A::kSum}},
-              A::kMax, "What is taken of a window.")
-      .attr(&A::global_pool, "global_pool", false, "Whether one window spans the spatial axes.")
-      .ignored("cudnn_off", "boolean", "0", "No meaning here.")
+              A::kMax, "The function applied to each window.")
+      .attr(&A::global_pool, "global_pool", false, "Whether a single window covers all spatial axes.")
+      .ignored("cudnn_off", "boolean", "0", "Ignored.")
       .choice(&A::pooling_convention, "pooling_convention",
               {{"full", A::kFull}, {"same", A::kSame}, {"valid", A::kValid}}, A::kValid,
-              "Rounding of the output length: full up, valid down, same length / stride up.")
-      .attr(&A::stride, "stride", Tuple(), "Step of the window; 1 for each axis if not given.")
-      .attr(&A::pad, "pad", Tuple(), "Padding on both sides; none if not given.")
+              "Rounding of the output length: full rounds up, valid rounds down, same is length / stride rounded up.")
+      .attr(&A::stride, "stride", Tuple(), "Step of the window along each axis; default 1.")
+      .attr(&A::pad, "pad", Tuple(), "Padding on both sides of each axis; default 0.")
       .attr(&A::p_value, "p_value", std::nullopt, "Order of the norm for pool_type lp: 1, 2 or 3.")
-      .attr(&A::count_include_pad, "count_include_pad", std::nullopt,
-            "Whether a mean counts the padding; None: it does.")
+      .attr(&A::count_include_pad, "count_include_pad", std::nullopt, "Whether means include the padding; None: yes.")
       .choice(&A::layout, "layout", layout_words(LayoutWords::kAll), ImageLayout::kNone,
               "Layout of data and output; None: channels before the spatial axes.");
 }
@@ -123,7 +122,7 @@ Gradient gradient() {
   op.follows();
   define_pooling(op)
       .alias("_npx_pooling")
-      .doc("Takes the maximum, mean, sum or p-norm of windows of data, over 1 to 3 spatial axes.")
+      .doc("Maximum, mean, sum or p-norm over windows along 1 to 3 spatial axes.")
       .check(check)
       .input("data", "(batch, channels, spatial axes) in the default layout.")
       .infer_shape(infer_shape)
@@ -133,17 +132,17 @@ Gradient gradient() {
 }();
 
 COHORT_OPERATOR(Pooling_v1, PoolingAttrs)
-    .doc("Pooling of old files: a mean always divides by the size of the kernel.")
+    .doc("Pooling of old files: means always divide by the kernel size.")
     .attr(&PoolingAttrs::kernel, "kernel", Tuple(), "Window size: (h, w) or (d, h, w).")
     .choice(&PoolingAttrs::pool_type, "pool_type",
             {{"avg", PoolingAttrs::kAvg}, {"max", PoolingAttrs::kMax}, {"sum", PoolingAttrs::kSum}}, PoolingAttrs::kMax,
-            "What is taken of a window.")
-    .attr(&PoolingAttrs::global_pool, "global_pool", false, "Whether one window spans the spatial axes.")
+            "The function applied to each window.")
+    .attr(&PoolingAttrs::global_pool, "global_pool", false, "Whether a single window covers all spatial axes.")
     .choice(&PoolingAttrs::pooling_convention, "pooling_convention",
             {{"full", PoolingAttrs::kFull}, {"valid", PoolingAttrs::kValid}}, PoolingAttrs::kValid,
-            "Rounding of the output length: full up, valid down.")
-    .attr(&PoolingAttrs::stride, "stride", Tuple(), "Step of the window; 1 for each axis if not given.")
-    .attr(&PoolingAttrs::pad, "pad", Tuple(), "Padding on both sides; none if not given.")
+            "Rounding of the output length: full rounds up, valid rounds down.")
+    .attr(&PoolingAttrs::stride, "stride", Tuple(), "Step of the window along each axis; default 1.")
+    .attr(&PoolingAttrs::pad, "pad", Tuple(), "Padding on both sides of each axis; default 0.")
     .check([](PoolingAttrs &a) {
       a.v1 = true;
       a.layout = ImageLayout::kNone;

@@ -24,20 +24,22 @@ using A = PsRoiPoolingAttrs;
 
 COHORT_OPERATOR(_contrib_PSROIPooling, PsRoiPoolingAttrs)
     .doc(
-        "The means of a grid of windows over each region, each window of a channel of its own; 0 outside of the image.")
-    .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in.")
+        "Position-sensitive ROI pooling: means over a grid of windows in each region, each window from a channel of "
+        "its "
+        "own; 0 outside of the image.")
+    .required(&A::spatial_scale, "spatial_scale", "Ratio of the size of data to the scale of rois.")
     .range(0, 1)
-    .required(&A::output_dim, "output_dim", "Channels of the output.")
+    .required(&A::output_dim, "output_dim", "Number of channels of the output.")
     .range(1)
-    .required(&A::pooled_size, "pooled_size", "Windows along a side of a region.")
+    .required(&A::pooled_size, "pooled_size", "Number of windows per side of a region.")
     .range(1)
-    .attr(&A::group_size, "group_size", 0, "Windows along a side that read apart; 0: pooled_size.")
+    .attr(&A::group_size, "group_size", 0, "Number of channel groups per side; 0: pooled_size.")
     .range(0)
     .check([](A &a) {
       if (a.group_size == 0) a.group_size = a.pooled_size;
     })
     .input("data", "Images, (batch, output_dim * group_size * group_size, height, width).")
-    .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. An image below 0 gives zeros.")
+    .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. A negative image index gives zeros.")
     .infer_shape(infer_regions<A>)
     .same_float()
     .gradient(Gradient::by_kernel({0}, {1}));
@@ -55,39 +57,39 @@ void infer_deformable(const D &a, Shapes &in, Shapes &out) {
   if (in[2][1] == kAny) return;
   if (in[2][1] < 2 || in[2][1] % 2 != 0 || a.output_dim % (in[2][1] / 2) != 0) {
     throw Error(Code::kShape,
-                text("trans: expected two channels for each class, classes that divide output_dim = ", a.output_dim,
-                     ", found ", in[2]),
+                text("trans: expected two channels for each class and a number of classes that divides output_dim = ",
+                     a.output_dim, ", found ", in[2]),
                 "trans");
   }
 }
 
 COHORT_OPERATOR(_contrib_DeformablePSROIPooling, DeformablePsRoiPoolingAttrs)
     .doc(
-        "The means of a grid of windows over each region, each window of a channel of its own and moved by trans, read "
-        "between elements; 0 outside of the image.")
-    .required(&D::spatial_scale, "spatial_scale", "Size of data by the size that rois are in.")
+        "Deformable position-sensitive ROI pooling: means over a grid of windows in each region, each window from a "
+        "channel of its own, shifted by trans and sampled between elements; 0 outside of the image.")
+    .required(&D::spatial_scale, "spatial_scale", "Ratio of the size of data to the scale of rois.")
     .range(0, 1)
-    .required(&D::output_dim, "output_dim", "Channels of the output.")
+    .required(&D::output_dim, "output_dim", "Number of channels of the output.")
     .range(1)
-    .required(&D::group_size, "group_size", "Windows along a side that read apart.")
+    .required(&D::group_size, "group_size", "Number of channel groups per side.")
     .range(1)
-    .required(&D::pooled_size, "pooled_size", "Windows along a side of a region.")
+    .required(&D::pooled_size, "pooled_size", "Number of windows per side of a region.")
     .range(1)
-    .attr(&D::part_size, "part_size", 0, "Parts along a side of a region that are moved apart; 0: pooled_size.")
+    .attr(&D::part_size, "part_size", 0, "Number of separately shifted parts per side of a region; 0: pooled_size.")
     .range(0)
-    .attr(&D::sample_per_part, "sample_per_part", 1, "Places read along a side of a window.")
+    .attr(&D::sample_per_part, "sample_per_part", 1, "Samples per side of a window.")
     .range(1)
-    .attr(&D::trans_std, "trans_std", 0.0f, "How far 1 in trans moves, by the sides of the region.")
+    .attr(&D::trans_std, "trans_std", 0.0f, "Shift for a trans of 1, relative to the sides of the region.")
     .range(0.0f, 1.0f)
-    .attr(&D::no_trans, "no_trans", false, "Whether nothing is moved: there is no trans then.")
+    .attr(&D::no_trans, "no_trans", false, "Whether there are no shifts and no input trans.")
     .check([](D &a) {
       if (a.part_size == 0) a.part_size = a.pooled_size;
     })
     .input("data", "Images, (batch, output_dim * group_size * group_size, height, width).")
-    .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. An image below 0 gives zeros.")
+    .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. A negative image index gives zeros.")
     .input_if(
         "trans", [](const D &a) { return !a.no_trans; },
-        "How parts are moved, (count, 2 * classes, part_size, part_size), x before y.")
+        "Shifts of the parts, (count, 2 * classes, part_size, part_size), x before y.")
     .outputs([](const D &) { return 2; }, [](const D &) { return 1; })
     .output_names([](const D &) {
       return std::vector<std::string>{"output", "top_count"};

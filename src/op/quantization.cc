@@ -29,15 +29,15 @@ OpBuilder<A> quantizes(const char *name, const char *doc) {
 OpBuilder<QuantizeAttrs> &with_calibration(OpBuilder<QuantizeAttrs> &op) {
   return op
       .attr(&QuantizeAttrs::min_calib_range, "min_calib_range", std::nullopt,
-            "The least number to stand for; None: what the data have.")
+            "The smallest number to represent; None: the minimum of data.")
       .attr(&QuantizeAttrs::max_calib_range, "max_calib_range", std::nullopt,
-            "The largest number to stand for; None: what the data have.");
+            "The largest number to represent; None: the maximum of data.");
 }
 
 OpBuilder<QuantizeAttrs> &with_type(OpBuilder<QuantizeAttrs> &op) {
   return op.choice(&QuantizeAttrs::out_type, "out_type",
                    {{"auto", QuantizedType::kAuto}, {"int8", QuantizedType::kInt8}, {"uint8", QuantizedType::kUint8}},
-                   QuantizedType::kInt8, "The type of the bytes; auto: uint8 where nothing is below 0.");
+                   QuantizedType::kInt8, "The quantized type; auto: uint8 if the range has no negative numbers.");
 }
 
 void infer_quantized(const QuantizeAttrs &a, Dtypes &, Dtypes &out) {
@@ -46,18 +46,19 @@ void infer_quantized(const QuantizeAttrs &a, Dtypes &, Dtypes &out) {
 }
 
 [[maybe_unused]] const bool defined = [] {
-  quantizes<QuantizeAttrs>("_contrib_quantize", "data as bytes with the range that is given.")
-      .input("min_range", "The least number to stand for.")
-      .input("max_range", "The largest number to stand for.")
+  quantizes<QuantizeAttrs>("_contrib_quantize", "Quantizes data with the given range.")
+      .input("min_range", "The smallest number to represent.")
+      .input("max_range", "The largest number to represent.")
       .choice(&QuantizeAttrs::out_type, "out_type", {{"int8", QuantizedType::kInt8}, {"uint8", QuantizedType::kUint8}},
-              QuantizedType::kUint8, "The type of the bytes.")
+              QuantizedType::kUint8, "The quantized type.")
       .infer_dtype([](const QuantizeAttrs &a, Dtypes &in, Dtypes &out) {
         for (size_t i = 0; i < in.size(); ++i) unify(in[i], Dtype::kFloat32, i);
         infer_quantized(a, in, out);
       });
   {
-    auto op = quantizes<QuantizeAttrs>("_contrib_quantize_v2",
-                                       "data as bytes with the range of the attributes or its own; bytes stay.");
+    auto op = quantizes<QuantizeAttrs>(
+        "_contrib_quantize_v2",
+        "Quantizes data with the range of the attributes or its own; quantized data is unchanged.");
     with_calibration(with_type(op)).names_only_input().infer_dtype([](const QuantizeAttrs &a, Dtypes &in, Dtypes &out) {
       if (in[0] == Dtype::kInt8 || in[0] == Dtype::kUint8) {
         unify(out[0], in[0], "output");
@@ -68,8 +69,9 @@ void infer_quantized(const QuantizeAttrs &a, Dtypes &, Dtypes &out) {
     });
   }
   {
-    auto op = quantizes<QuantizeAttrs>("_contrib_quantize_asym",
-                                       "data times a scale plus a shift as uint8, both such that all bytes are used.");
+    auto op = quantizes<QuantizeAttrs>(
+        "_contrib_quantize_asym",
+        "Quantizes data to uint8 as data * scale + shift, chosen so that all values are used.");
     with_calibration(op)
         .output_names([](const QuantizeAttrs &) {
           return std::vector<std::string>{"output", "scale", "shift"};
@@ -81,8 +83,8 @@ void infer_quantized(const QuantizeAttrs &a, Dtypes &, Dtypes &out) {
         });
   }
   {
-    auto op = quantizes<QuantizeAttrs>("_contrib_requantize",
-                                       "int32 data as bytes with the range of the attributes or its own.");
+    auto op = quantizes<QuantizeAttrs>(
+        "_contrib_requantize", "Converts int32 data to int8 or uint8 with the range of the attributes or its own.");
     op.input("min_range", "The lower bound of data.").input("max_range", "The upper bound of data.");
     with_calibration(with_type(op)).infer_dtype([](const QuantizeAttrs &a, Dtypes &in, Dtypes &out) {
       unify(in[0], Dtype::kInt32, "data");
@@ -94,11 +96,11 @@ void infer_quantized(const QuantizeAttrs &a, Dtypes &, Dtypes &out) {
 }();
 
 COHORT_OPERATOR(_contrib_dequantize, NoAttrs)
-    .doc("What bytes stand for.")
-    .ignored("out_type", "{'float32'}", "'float32'", "Type of the output: float32 alone.")
+    .doc("Converts quantized data back to float32.")
+    .ignored("out_type", "{'float32'}", "'float32'", "The type of the output; only float32.")
     .input("data", "int8 or uint8.")
-    .input("min_range", "Its lower bound.")
-    .input("max_range", "Its upper bound.")
+    .input("min_range", "The lower bound of data.")
+    .input("max_range", "The upper bound of data.")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       unify(in[0], out[0], "data");
       unify(out[0], in[0], "output");
@@ -113,11 +115,13 @@ COHORT_OPERATOR(_contrib_dequantize, NoAttrs)
     });
 
 COHORT_OPERATOR(_contrib_calibrate_entropy, CalibrateAttrs)
-    .doc("The bound at which a histogram, cut off there and put into few bins, tells most of what it did.")
-    .attr(&CalibrateAttrs::num_quantized_bins, "num_quantized_bins", 255, "The number of few bins.")
+    .doc(
+        "The threshold at which a clipped histogram, reduced to few bins, has the smallest divergence from the "
+        "original.")
+    .attr(&CalibrateAttrs::num_quantized_bins, "num_quantized_bins", 255, "The number of bins after the reduction.")
     .range(1, 1 << 20)
-    .input("hist", "Counts, of an odd number of bins whose middle is at 0.")
-    .input("hist_edges", "The edges of the bins, one more.")
+    .input("hist", "Counts of an odd number of bins centred at 0.")
+    .input("hist_edges", "The edges of the bins, one more than bins.")
     .outputs([](const CalibrateAttrs &) { return 2; })
     .output_names([](const CalibrateAttrs &) {
       return std::vector<std::string>{"threshold", "divergence"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers on arrays of bytes (op/quantization.hpp): behind the data of the layer the bounds of each of them, and beside
-// its output the bounds of that.
+// Layers on quantized arrays (op/quantization.hpp): the inputs of the layer are followed by the bounds of each, and the
+// output by its bounds.
 #include "op/activation.hpp"
 #include "op/concat.hpp"
 #include "op/linear.hpp"
@@ -16,7 +16,7 @@ void check_bytes(Dtype t, const char *name) {
   throw Error(Code::kDtype, text(name, ": expected int8 or uint8, found ", t), name);
 }
 
-// The first inputs, `num_own` of all there are, and the first output are a layer's; what follows are bounds.
+// The first num_own(...) inputs and the first output are those of the layer; the others are bounds.
 template <typename A>
 void with_bounds(OpBuilder<A> &op, std::function<void(const A &, Shapes &, Shapes &)> shapes,
                  std::function<void(const A &, Dtypes &, Dtypes &)> dtypes,
@@ -45,11 +45,11 @@ void with_bounds(OpBuilder<A> &op, std::function<void(const A &, Shapes &, Shape
   with_bounds<A>(op, shapes, dtypes, [num_own](const A &, size_t) { return num_own; });
 }
 
-// The inference of the operator on floats, which has the same attributes.
+// The shape inference of the float operator, which has the same attributes.
 template <typename A>
 std::function<void(const A &, Shapes &, Shapes &)> shapes_of(const char *op) {
   return [op](const A &a, Shapes &in, Shapes &out) {
-    // Attributes that are not owned: inference keeps none.
+    // Attrs does not own the attributes here; inference keeps no reference.
     get_op(op).infer_shape(Attrs(std::shared_ptr<A>(std::shared_ptr<void>(), const_cast<A *>(&a))), in, out);
   };
 }
@@ -61,22 +61,24 @@ void same_bytes(const A &, Dtypes &in, Dtypes &out) {
   check_bytes(in[0], "data");
 }
 
-// The inputs of an operator on one array.
+// Inputs of an operator on one array.
 template <typename A>
 void bytes_with_bounds(OpBuilder<A> &op) {
-  op.input("data", "int8 or uint8.").input("min_data", "Its lower bound.").input("max_data", "Its upper bound.");
+  op.input("data", "int8 or uint8.")
+      .input("min_data", "The lower bound of data.")
+      .input("max_data", "Its upper bound.");
 }
 
 template <typename A>
 void bounds_of_layer(OpBuilder<A> &op) {
-  op.input("min_data", "Where the range of data begins, one number.").input("max_data", "Where it ends.");
-  op.input("min_weight", "Where the range of weight begins, one number.").input("max_weight", "Where it ends.");
-  op.input_if("min_bias", has_bias<A>, "Where the range of bias begins, one number.");
-  op.input_if("max_bias", has_bias<A>, "Where it ends.");
+  op.input("min_data", "The lower bound of data, one number.").input("max_data", "The upper bound of data.");
+  op.input("min_weight", "The lower bound of weight, one number.").input("max_weight", "The upper bound of weight.");
+  op.input_if("min_bias", has_bias<A>, "The lower bound of bias, one number.");
+  op.input_if("max_bias", has_bias<A>, "The upper bound of bias.");
   op.gradient(Gradient());
 }
 
-// With a bias or without: its inputs are as many.
+// The number of inputs depends on whether there is a bias.
 template <typename A>
 void infer_layer(OpBuilder<A> &op, const char *layer) {
   with_bounds<A>(
@@ -92,25 +94,25 @@ void infer_layer(OpBuilder<A> &op, const char *layer) {
 void define_products() {
   {
     OpBuilder<ConvolutionAttrs> op("_contrib_quantized_conv");
-    op.doc("Convolution of bytes, as int32.")
+    op.doc("Quantized Convolution with int32 output.")
         .required(&ConvolutionAttrs::kernel, "kernel", "Filter size: (w,), (h, w) or (d, h, w).")
-        .attr(&ConvolutionAttrs::stride, "stride", Tuple(), "Step of the filter; 1 for each axis if not given.")
+        .attr(&ConvolutionAttrs::stride, "stride", Tuple(), "Step of the filter along each axis; default 1.")
         .attr(&ConvolutionAttrs::dilate, "dilate", Tuple(),
-              "Distance of filter elements; 1 for each axis if not given.")
-        .attr(&ConvolutionAttrs::pad, "pad", Tuple(), "Zeros added on both sides; none if not given.")
+              "Distance between filter elements along each axis; default 1.")
+        .attr(&ConvolutionAttrs::pad, "pad", Tuple(), "Zeros added on both sides of each axis; default 0.")
         .check(check_filters<ConvolutionAttrs>);
-    define_filters(op, {"Number of filters.", "Filters, int8, as Convolution's.", "1024", false});
+    define_filters(op, {"Number of filters.", "Filters, int8, shaped as in Convolution.", "1024", false});
     bounds_of_layer(op);
     infer_layer(op, "Convolution");
   }
   {
     using A = FullyConnectedAttrs;
     OpBuilder<A> op("_contrib_quantized_fully_connected");
-    op.doc("FullyConnected on bytes, as int32.")
+    op.doc("Quantized FullyConnected with int32 output.")
         .required(&A::num_hidden, "num_hidden", "Number of outputs per sample.")
         .range(1)
         .attr(&A::no_bias, "no_bias", false, "Whether there is no bias.")
-        .attr(&A::flatten, "flatten", true, "Whether all axes of data but the first are taken as one.")
+        .attr(&A::flatten, "flatten", true, "Whether to flatten all axes of data except the first into one.")
         .input("data", "int8 or uint8.")
         .input("weight", "Weights, int8, (num_hidden, features).")
         .input_if("bias", has_bias<A>, "Bias, int8, (num_hidden,).");
@@ -124,7 +126,7 @@ void define_shapes() {
     using A = PoolingAttrs;
     OpBuilder<A> op("_contrib_quantized_pooling");
     define_pooling(op)
-        .doc("Maxima or means (pool_type max or avg) of windows of bytes, in the range of the data.")
+        .doc("Quantized pooling (pool_type max or avg); the output has the range of data.")
         .check([](A &a) {
           if (a.pool_type != A::kMax && a.pool_type != A::kAvg) {
             throw Error(Code::kInvalidArgument, "attribute 'pool_type': expected 'max' or 'avg', found another one",
@@ -142,14 +144,14 @@ void define_shapes() {
   {
     using A = QuantizedActAttrs;
     OpBuilder<A> op("_contrib_quantized_act");
-    op.doc("relu of bytes, in the range of the data.")
+    op.doc("Quantized relu; the output has the range of data.")
         .required_choice(&A::act_type, "act_type",
                          {{"relu", int32_t(ActivationAttrs::kRelu)},
                           {"sigmoid", int32_t(ActivationAttrs::kSigmoid)},
                           {"softrelu", int32_t(ActivationAttrs::kSoftrelu)},
                           {"softsign", int32_t(ActivationAttrs::kSoftsign)},
                           {"tanh", int32_t(ActivationAttrs::kTanh)}},
-                         "The function: relu alone.")
+                         "The function; only relu.")
         .check([](A &a) {
           if (a.act_type == int32_t(ActivationAttrs::kRelu)) return;
           throw Error(Code::kInvalidArgument, "attribute 'act_type': expected 'relu', found another one", "act_type");
@@ -161,7 +163,7 @@ void define_shapes() {
   {
     using A = NoAttrs;
     OpBuilder<A> op("_contrib_quantized_flatten");
-    op.doc("Flatten of bytes; of other numbers, too.");
+    op.doc("Flatten of quantized arrays; accepts other types, too.");
     bytes_with_bounds(op);
     with_bounds<A>(
         op, shapes_of<A>("Flatten"), [](const A &, Dtypes &in, Dtypes &out) { infer_same_dtype(Attrs(), in, out); }, 1);
@@ -169,7 +171,7 @@ void define_shapes() {
   {
     using A = QuantizedConcatAttrs;
     OpBuilder<A> op("_contrib_quantized_concat");
-    op.doc("Concat of bytes, in the widest of their ranges; int8 if any of them is.")
+    op.doc("Quantized Concat in the widest of the ranges; int8 if any input is.")
         .required(&A::num_args, "num_args", "The number of arrays.")
         .attr(&A::dim, "dim", 1, "The axis; negative counts from the last.")
         .check([](A &a) {
@@ -177,8 +179,8 @@ void define_shapes() {
           throw Error(Code::kInvalidArgument,
                       text("attribute 'num_args': expected 1 to ", kMaxInputs / 3, ", found ", a.num_args), "num_args");
         });
-    // Data, then the bounds of each in turn: three inputs for each array that num_args counts.
-    op.variadic("arg", kNumInputsAttr, "The arrays to join, then the lower and the upper bound of each in turn.")
+    // The arrays, then the bounds of each in turn: three inputs per array counted by num_args.
+    op.variadic("arg", kNumInputsAttr, "The arrays to join, then the lower and upper bound of each in turn.")
         .input_names([](const A &a, int index, int) {
           const int bound = index - a.num_args;
           return bound < 0 ? text("arg", index) : text("arg", bound / 2, bound % 2 == 0 ? "_min" : "_max");
@@ -206,17 +208,17 @@ void define_shapes() {
   }
 }
 
-// Two arrays of one shape and their bounds.
+// Two arrays of one shape, and their bounds.
 OpBuilder<QuantizeAttrs> pair(const char *name, const char *doc) {
   OpBuilder<QuantizeAttrs> op(name);
   op.doc(doc).input("lhs", "int8 or uint8.").input("rhs", "int8 or uint8.");
-  op.input("lhs_min", "Where the range of lhs begins, one number.").input("lhs_max", "Where it ends.");
-  op.input("rhs_min", "Where the range of rhs begins, one number.").input("rhs_max", "Where it ends.");
+  op.input("lhs_min", "The lower bound of lhs, one number.").input("lhs_max", "The upper bound of lhs.");
+  op.input("rhs_min", "The lower bound of rhs, one number.").input("rhs_max", "The upper bound of rhs.");
   return op
       .attr(&QuantizeAttrs::min_calib_range, "min_calib_range", std::nullopt,
-            "The lower bound of an output of bytes; None: int32.")
+            "The lower bound of a quantized output; None: the output is int32.")
       .attr(&QuantizeAttrs::max_calib_range, "max_calib_range", std::nullopt,
-            "The upper bound of an output of bytes; None: int32.");
+            "The upper bound of a quantized output; None: the output is int32.");
 }
 
 void define_others() {
@@ -227,8 +229,8 @@ void define_others() {
     return in[0] != Dtype::kNone && in[1] != Dtype::kNone;
   };
   {
-    auto op =
-        pair("_contrib_quantized_elemwise_add", "lhs + rhs as int32, or as bytes in the range of the attributes.");
+    auto op = pair("_contrib_quantized_elemwise_add",
+                   "Quantized lhs + rhs, as int32 or quantized with the range of the attributes.");
     with_bounds<QuantizeAttrs>(
         op, shapes,
         [check_pair](const QuantizeAttrs &a, Dtypes &in, Dtypes &out) {
@@ -241,7 +243,7 @@ void define_others() {
   {
     using A = QuantizeAttrs;
     auto op = pair("_contrib_quantized_elemwise_mul",
-                   "lhs * rhs as int32, as int8 in the range of the attributes, or as float32.");
+                   "Quantized lhs * rhs, as int32, as int8 with the range of the attributes, or as float32.");
     op.attr(&A::enable_float_output, "enable_float_output", false, "Whether the output is float32, without bounds.");
     const auto dtypes = [check_pair](const A &a, Dtypes &in, Dtypes &out) {
       check_pair(in);
@@ -256,17 +258,17 @@ void define_others() {
   {
     using A = QuantizedEmbeddingAttrs;
     OpBuilder<A> op("_contrib_quantized_embedding");
-    op.doc("Rows of bytes, by index; indices out of range take the nearest row.")
+    op.doc("Selects quantized rows by index; an index out of range selects the nearest row.")
         .required(&A::input_dim, "input_dim", "The number of rows.")
         .range(1)
         .required(&A::output_dim, "output_dim", "The length of a row.")
         .range(1)
-        .attr(&A::dtype, "dtype", Dtype::kFloat32, "No meaning here.")
-        .ignored("sparse_grad", "boolean", "0", "No meaning here.")
+        .attr(&A::dtype, "dtype", Dtype::kFloat32, "Ignored.")
+        .ignored("sparse_grad", "boolean", "0", "Ignored.")
         .input("data", "Indices, any shape.")
         .input("weight", "Rows, int8.")
-        .input("min_weight", "The lower bound of the rows.")
-        .input("max_weight", "Their upper bound.");
+        .input("min_weight", "The lower bound of weight.")
+        .input("max_weight", "The upper bound of weight.");
     with_bounds<A>(
         op,
         [](const A &a, Shapes &in, Shapes &out) {
@@ -289,15 +291,15 @@ void define_norm() {
   using A = QuantizedBatchNormAttrs;
   OpBuilder<A> op("_contrib_quantized_batch_norm");
   op.doc(
-        "BatchNorm of bytes by the moving statistics, as int8 in the range of the attributes. uint8 loses its last "
-        "bit.")
+        "Quantized BatchNorm by the moving statistics, as int8 with the range of the attributes. uint8 data loses its "
+        "last bit.")
       .attr(&A::eps, "eps", double(1e-3f), "Added to the variance.")
-      .ignored("momentum", "float", "0.899999976", "No meaning here.")
-      .ignored("fix_gamma", "boolean", "1", "No meaning here: gamma is read.")
-      .ignored("use_global_stats", "boolean", "0", "No meaning here.")
-      .ignored("output_mean_var", "boolean", "0", "No meaning here.")
+      .ignored("momentum", "float", "0.899999976", "Ignored.")
+      .ignored("fix_gamma", "boolean", "1", "Ignored: gamma is read.")
+      .ignored("use_global_stats", "boolean", "0", "Ignored.")
+      .ignored("output_mean_var", "boolean", "0", "Ignored.")
       .attr(&A::axis, "axis", 1, "The axis of the channels; negative counts from the last.")
-      .ignored("cudnn_off", "boolean", "0", "No meaning here.")
+      .ignored("cudnn_off", "boolean", "0", "Ignored.")
       .attr(&A::min_calib_range, "min_calib_range", std::nullopt, "The lower bound of the output.")
       .attr(&A::max_calib_range, "max_calib_range", std::nullopt, "The upper bound of the output.")
       .check([](A &a) {
@@ -306,14 +308,14 @@ void define_norm() {
                     "attributes 'min_calib_range' and 'max_calib_range': expected both, found none", "min_calib_range");
       })
       .input("data", "int8 or uint8, channels on one of its axes.")
-      .input("gamma", "Scale, one a channel.")
-      .input("beta", "Offset, one a channel.")
-      .aux("moving_mean", "Moving mean, one a channel.")
+      .input("gamma", "Scale, one per channel.")
+      .input("beta", "Offset, one per channel.")
+      .aux("moving_mean", "Moving mean, one per channel.")
       .init("[\"zero\", {}]")
-      .aux("moving_var", "Moving variance, one a channel.")
+      .aux("moving_var", "Moving variance, one per channel.")
       .init("[\"one\", {}]")
-      .input("min_data", "Where the range of data begins, one number.")
-      .input("max_data", "Where it ends.");
+      .input("min_data", "The lower bound of data, one number.")
+      .input("max_data", "The upper bound of data.");
   with_bounds<A>(
       op,
       [](const A &a, Shapes &in, Shapes &out) {

@@ -28,13 +28,16 @@ void infer_chosen(const MultinomialAttrs &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(_sample_multinomial, MultinomialAttrs)
     .alias("sample_multinomial")
-    .doc("Numbers of classes, chosen by their probabilities, and the logarithms of those.")
-    .attr(&MultinomialAttrs::shape, "shape", Tuple(), "How many for each row: the axes behind those of the rows.")
-    .attr(&MultinomialAttrs::get_prob, "get_prob", false, "Whether there is the second output.")
+    .doc("Draws class indices with the given probabilities, and optionally returns their log probabilities.")
+    .attr(&MultinomialAttrs::shape, "shape", Tuple(),
+          "Shape of the draws for each row, appended to the shape of the rows.")
+    .attr(&MultinomialAttrs::get_prob, "get_prob", false, "Whether to return the log probabilities as second output.")
     .choice(&MultinomialAttrs::dtype, "dtype",
             dtype_words({Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kUint8}),
-            Dtype::kInt32, "The type of the numbers.")
-    .input("data", "Probabilities of classes 0, 1, ... along the last axis. What lacks to 1 counts for the last class.")
+            Dtype::kInt32, "The type of the indices.")
+    .input("data",
+           "Probabilities of classes 0, 1, ... along the last axis. If they sum to less than 1, the last class gets "
+           "the rest.")
     .check([](MultinomialAttrs &a) { check_lengths(a.shape); })
     .outputs([](const MultinomialAttrs &a) { return a.get_prob ? 2 : 1; })
     .infer_shape(infer_chosen)
@@ -50,7 +53,7 @@ COHORT_OPERATOR(_sample_multinomial, MultinomialAttrs)
 COHORT_OPERATOR(_shuffle, NoAttrs)
     .alias("shuffle")
     .alias("_npi_shuffle")
-    .doc("The parts of data along the first axis in a random order, all orders of one probability.")
+    .doc("Shuffles data along the first axis; all orders are equally likely.")
     .input("data", "At least one axis.")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       infer_same_shape(Attrs(), in, out);
@@ -62,10 +65,11 @@ COHORT_OPERATOR(_shuffle, NoAttrs)
 
 COHORT_OPERATOR(_sample_unique_zipfian, ZipfianAttrs)
     .doc(
-        "Different numbers in each row, chosen one by one with probability log((n + 2) / (n + 1)) / log(range_max + "
-        "1) for n, and how many were drawn until they were.")
-    .required(&ZipfianAttrs::range_max, "range_max", "The numbers are below it.")
-    .attr(&ZipfianAttrs::shape, "shape", std::nullopt, "(rows, numbers of a row).")
+        "Draws distinct numbers for each row, n with probability log((n + 2) / (n + 1)) / log(range_max + 1), and "
+        "returns "
+        "the number of draws needed.")
+    .required(&ZipfianAttrs::range_max, "range_max", "The numbers are below this.")
+    .attr(&ZipfianAttrs::shape, "shape", std::nullopt, "(rows, numbers per row).")
     .shown_as("Shape(tuple)")
     .check([](ZipfianAttrs &a) {
       if (!a.shape || a.shape->size() != 2) {
@@ -76,10 +80,10 @@ COHORT_OPERATOR(_sample_unique_zipfian, ZipfianAttrs)
       }
       check_lengths(*a.shape);
       if (a.range_max < a.shape->back()) {
-        throw Error(
-            Code::kInvalidArgument,
-            text("attribute 'range_max': expected at least the ", a.shape->back(), " of a row, found ", a.range_max),
-            "range_max");
+        throw Error(Code::kInvalidArgument,
+                    text("attribute 'range_max': expected at least ", a.shape->back(), " (the numbers per row), found ",
+                         a.range_max),
+                    "range_max");
       }
     })
     .outputs([](const ZipfianAttrs &) { return 2; })

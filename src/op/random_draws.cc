@@ -13,19 +13,19 @@ const DtypeWords kFloatWords = dtype_words({Dtype::kNone, Dtype::kFloat16, Dtype
 const DtypeWords kIntegerWords = dtype_words({Dtype::kNone, Dtype::kInt32, Dtype::kInt64});
 
 struct Parameter {
-  const char *attr, *input, *doc;  // the name as an attribute and as an input
+  const char *attr, *input, *doc;  // name as an attribute, and as an input
   float initial;
 };
 
-// A distribution of one or two parameters, of which a and b are the first and the second.
+// A distribution with one or two parameters: a is the first, b the second.
 struct Distribution {
   const char *name, *doc, *condition;
   bool (*fits)(double a, double b);
   std::vector<Parameter> parameters;
-  bool counts = false;  // the first one is an integer as an attribute
+  bool counts = false;  // the first parameter, as an attribute, is an integer
 };
 
-// No shape at all is left to the graph, and so is a length of 0 or -1.
+// The graph determines the shape if it is empty or absent, and lengths of 0 or -1.
 template <typename T>
 void infer_drawn_shape(const T &a, Shapes &, Shapes &out) {
   if (!a.shape || a.shape->empty()) return;
@@ -41,7 +41,7 @@ void infer_drawn_dtype(const A &a, Dtypes &, Dtypes &out) {
   unify(out[0], a.dtype == Dtype::kNone ? Dtype::kFloat32 : a.dtype, "output");
 }
 
-// All parameters have one shape; the output has it, too, with the attribute's behind it.
+// All parameters have one shape; the output's shape is that followed by the attribute's.
 void infer_sampled_shape(const A &a, Shapes &in, Shapes &out) {
   const Tuple more = a.shape.value_or(Tuple());
   Shape all;
@@ -114,36 +114,38 @@ void define(const Distribution &d) {
   plain.alias(("random_" + name).c_str());
   if (name == "uniform" || name == "normal") plain.alias(d.name);
   add_parameters(plain, d);
-  with_shape(plain, true, "The shape; 0 where the graph gives the length.")
-      .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.");
+  with_shape(plain, true, "The shape; lengths of 0 are inferred from the graph.")
+      .ignored("ctx", "string", "''", "Ignored: the array is created on the caller's context.");
   with_dtype(plain).infer_shape(infer_drawn_shape<A>).infer_dtype(infer_drawn_dtype);
 
   auto like = drawn("_random_" + name + "_like", doc + ", in the shape and type of data.");
   add_parameters(like, d);
-  like.input("data", "Only its shape and type count.").same_shape().same_float();
+  like.input("data", "Only its shape and type are used.").same_shape().same_float();
 
   auto sample = drawn("_sample_" + name, doc +
-                                             ", so many for each element of the parameters. NaN where there is no "
-                                             "such distribution.");
+                                             ", drawn for each element of the parameters. NaN where the parameters are "
+                                             "invalid.");
   sample.alias(("sample_" + name).c_str()).names_only_input();
   for (const Parameter &p : d.parameters) sample.input(p.input, p.doc);
-  with_shape(sample, false, "How many for each: the axes behind those of the parameters.").check([](A &a) {
-    for (int64_t length : *a.shape) {
-      if (length < 1) {
-        throw Error(Code::kInvalidArgument,
-                    text("attribute 'shape': expected positive lengths, found ", print_tuple(*a.shape)), "shape");
-      }
-    }
-  });
+  with_shape(sample, false, "Shape of the draws for each element, appended to the shape of the parameters.")
+      .check([](A &a) {
+        for (int64_t length : *a.shape) {
+          if (length < 1) {
+            throw Error(Code::kInvalidArgument,
+                        text("attribute 'shape': expected positive lengths, found ", print_tuple(*a.shape)), "shape");
+          }
+        }
+      });
   with_dtype(sample).infer_shape(infer_sampled_shape).infer_dtype(infer_sampled_dtype);
 }
 
 [[maybe_unused]] const bool defined = [] {
   define({"uniform",
-          "the interval from low to high, high not included",
+          "the interval from low to high, excluding high",
           "low <= high",
           draw::Uniform::fits,
-          {{"low", "low", "The least number.", 0}, {"high", "high", "The end of the interval.", 1}}});
+          {{"low", "low", "The lower end of the interval.", 0},
+           {"high", "high", "The upper end of the interval, excluded.", 1}}});
   define({"normal",
           "a normal distribution",
           "scale of at least 0",
@@ -153,7 +155,7 @@ void define(const Distribution &d) {
           "an exponential distribution",
           "a number above 0",
           draw::Exponential::fits,
-          {{"lam", "lam", "One by the mean.", 1}}});
+          {{"lam", "lam", "The rate: the mean is 1 / lam.", 1}}});
   define({"gamma",
           "a gamma distribution",
           "alpha and beta above 0",
@@ -166,9 +168,9 @@ void define(const Distribution &d) {
           {{"lam", "lam", "The mean.", 1}}});
   define({"negative_binomial",
           "a negative binomial distribution",
-          "k of at least 0 and p above 0 and up to 1",
+          "k of at least 0, and p above 0 and at most 1",
           draw::NegativeBinomial::fits,
-          {{"k", "k", "The number of successes at which counting of failures ends.", 1},
+          {{"k", "k", "The number of successes until which failures are counted.", 1},
            {"p", "p", "The probability of a success.", 1}},
           true});
   define({"generalized_negative_binomial",
@@ -182,12 +184,12 @@ void define(const Distribution &d) {
 COHORT_OPERATOR(_random_randint, RandintAttrs)
     .alias("random_randint")
     .alias("_npi_random_randint")
-    .doc("Random integers from low to high, high not included, all of one probability.")
-    .required(&RandintAttrs::low, "low", "The least number.")
-    .required(&RandintAttrs::high, "high", "The end of the interval.")
-    .attr(&RandintAttrs::shape, "shape", std::nullopt, "The shape; 0 where the graph gives the length.")
+    .doc("Uniformly distributed random integers from low to high, excluding high.")
+    .required(&RandintAttrs::low, "low", "The smallest number.")
+    .required(&RandintAttrs::high, "high", "The end of the interval, excluded.")
+    .attr(&RandintAttrs::shape, "shape", std::nullopt, "The shape; lengths of 0 are inferred from the graph.")
     .shown_as("Shape(tuple)")
-    .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+    .ignored("ctx", "string", "''", "Ignored: the array is created on the caller's context.")
     .choice(&RandintAttrs::dtype, "dtype", kIntegerWords, Dtype::kNone, "The type; None: int32.")
     .shown_as("{'None', 'int32', 'int64'}")
     .check([](RandintAttrs &a) {
@@ -196,10 +198,9 @@ COHORT_OPERATOR(_random_randint, RandintAttrs)
                     text("attribute 'low': expected less than high = ", a.high, ", found ", a.low), "low");
       }
       if (a.dtype != Dtype::kInt64 && (a.low < INT32_MIN || a.high - 1 > INT32_MAX)) {
-        throw Error(
-            Code::kInvalidArgument,
-            text("attributes 'low' and 'high': expected numbers that int32 holds, found ", a.low, " and ", a.high),
-            a.low < INT32_MIN ? "low" : "high");
+        throw Error(Code::kInvalidArgument,
+                    text("attributes 'low' and 'high': expected the range of int32, found ", a.low, " and ", a.high),
+                    a.low < INT32_MIN ? "low" : "high");
       }
     })
     .infer_shape(infer_drawn_shape<RandintAttrs>)

@@ -68,7 +68,7 @@ COHORT_HOST_DEVICE inline void normals_of(const Philox &block, double *n) {
 
 namespace draw {
 
-// What a functor takes: a uniform number in [0, 1), a standard normal one, or any number of random bits (Dice).
+// The random input of a functor: a uniform number in [0, 1), a standard normal one, or any number of bits (Dice).
 enum class RandomSource { kUnit, kNormal, kDice };
 
 // fits(a, b): whether the parameters are valid. of(source, a, b): one number of the distribution.

@@ -4,8 +4,8 @@
 namespace cohort {
 namespace {
 
-// Shapes that begin alike. `own`: the last axis belongs to each sample and its parameters, which is what Dirichlet's
-// are.
+// The parameters' shape is a prefix of the samples' shape. With `own` 1, the last axis belongs to a single sample and
+// its parameters, as for Dirichlet.
 void infer_pdf(Shapes &in, Shapes &out, int own) {
   Shape parameters;
   for (size_t i = 1; i < in.size(); ++i) unify(parameters, in[i], "parameter");
@@ -23,11 +23,12 @@ void infer_pdf(Shapes &in, Shapes &out, int own) {
   }
   if (!parameters.rank_known()) return;
   if (parameters.rank() > rank || parameters.rank() < own) {
-    throw Error(Code::kShape,
-                text("sample: expected a shape that begins as that of the parameters ", parameters, ", found ", in[0]),
-                "sample");
+    throw Error(
+        Code::kShape,
+        text("sample: expected a shape that begins with the shape of the parameters, ", parameters, ", found ", in[0]),
+        "sample");
   }
-  // Both ways: the lengths that the two share.
+  // Infers common lengths in both directions.
   Shape head(in[0].begin(), in[0].begin() + parameters.rank());
   if (own == 1) head[parameters.rank() - 1] = in[0][rank - 1];
   unify(parameters, head, "parameter");
@@ -42,8 +43,8 @@ void define(const std::string &name, const char *what, const std::vector<std::pa
   OpBuilder<PdfAttrs> op(("_random_pdf_" + name).c_str());
   op.alias(("random_pdf_" + name).c_str())
       .doc(doc.c_str())
-      .attr(&PdfAttrs::is_log, "is_log", false, "Whether the logarithm is given.")
-      .input("sample", "Samples: behind the axes of the parameters as many for each as one likes.");
+      .attr(&PdfAttrs::is_log, "is_log", false, "Whether to return the logarithm.")
+      .input("sample", "Samples; their shape starts with that of the parameters, and may have further axes.");
   std::vector<int> all = {0};
   for (const auto &[input, meaning] : inputs) {
     all.push_back(int(all.size()));
@@ -56,15 +57,14 @@ void define(const std::string &name, const char *what, const std::vector<std::pa
 
 [[maybe_unused]] const bool defined = [] {
   define("uniform", "The density of a uniform distribution",
-         {{"low", "The least number."}, {"high", "The end of the interval."}});
+         {{"low", "The lower end of the interval."}, {"high", "The upper end of the interval."}});
   define("normal", "The density of a normal distribution", {{"mu", "The mean."}, {"sigma", "The standard deviation."}});
   define("gamma", "The density of a gamma distribution",
          {{"alpha", "The shape."}, {"beta", "The rate: the mean is alpha / beta."}});
-  define("exponential", "The density of an exponential distribution", {{"lam", "One by the mean."}});
+  define("exponential", "The density of an exponential distribution", {{"lam", "The rate: the mean is 1 / lam."}});
   define("poisson", "The probability in a Poisson distribution", {{"lam", "The mean."}});
-  define(
-      "negative_binomial", "The probability in a negative binomial distribution",
-      {{"k", "The number of successes at which counting of failures ends."}, {"p", "The probability of a success."}});
+  define("negative_binomial", "The probability in a negative binomial distribution",
+         {{"k", "The number of successes until which failures are counted."}, {"p", "The probability of a success."}});
   define("generalized_negative_binomial", "The probability in a negative binomial distribution",
          {{"mu", "The mean."}, {"alpha", "The dispersion: the variance is mu + alpha mu^2."}});
   define("dirichlet", "The density of a Dirichlet distribution, whose samples lie along the last axis",

@@ -55,7 +55,7 @@ struct ReductionRule {
   PointwiseCode backward;
 };
 
-// norm is that of ord=2.
+// The rule for norm is that of ord=2.
 const std::map<std::string, ReductionRule> &reduction_rules() {
   using Code = PointwiseCode;
   static const std::map<std::string, ReductionRule> rules = {
@@ -123,8 +123,8 @@ OpBuilder<ReduceAttrs> reduction(const char *name, const char *doc) {
   OpBuilder<ReduceAttrs> op(name);
   op.doc(doc)
       .attr(&ReduceAttrs::axis, "axis", std::nullopt, "The axes to reduce over; None: all.")
-      .attr(&ReduceAttrs::keepdims, "keepdims", false, "Whether reduced axes stay, with length 1.")
-      .attr(&ReduceAttrs::exclude, "exclude", false, "Whether all axes but these are reduced.")
+      .attr(&ReduceAttrs::keepdims, "keepdims", false, "Whether reduced axes are kept with length 1.")
+      .attr(&ReduceAttrs::exclude, "exclude", false, "Whether to reduce all axes except these.")
       .input("data", "Any shape.")
       .infer_shape([](const ReduceAttrs &a, Shapes &in, Shapes &out) {
         if (!in[0].rank_known()) return;
@@ -137,8 +137,8 @@ OpBuilder<ReduceAttrs> reduction(const char *name, const char *doc) {
   reduction("sum", "The sum over axes.").alias("sum_axis").alias("_sparse_sum").gradient(kernel_gradient({}, {}));
   reduction("mean", "The mean over axes.").alias("_sparse_mean").gradient(kernel_gradient({}, {}));
   reduction("prod", "The product over axes.").gradient(kernel_gradient({0}, {0}));
-  reduction("nansum", "The sum over axes, without NaN.").gradient(kernel_gradient({0}, {}));
-  reduction("nanprod", "The product over axes, without NaN.").gradient(kernel_gradient({0}, {0}));
+  reduction("nansum", "The sum over axes, ignoring NaN.").gradient(kernel_gradient({0}, {}));
+  reduction("nanprod", "The product over axes, ignoring NaN.").gradient(kernel_gradient({0}, {0}));
   reduction("max", "The largest element over axes.").alias("max_axis").gradient(kernel_gradient({0}, {0}));
   reduction("min", "The smallest element over axes.").alias("min_axis").gradient(kernel_gradient({0}, {0}));
   reduction("_square_sum", "The sum of squares over axes.").gradient(kernel_gradient({0}, {}));
@@ -155,7 +155,7 @@ COHORT_OPERATOR(norm, NormAttrs)
             dtype_words({Dtype::kNone, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kInt64,
                          Dtype::kInt8}),
             Dtype::kNone, "The type of the output; None: that of data.")
-    .attr(&NormAttrs::keepdims, "keepdims", false, "Whether reduced axes stay, with length 1.")
+    .attr(&NormAttrs::keepdims, "keepdims", false, "Whether reduced axes are kept with length 1.")
     .input("data", "Any shape.")
     .infer_shape([](const NormAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
@@ -167,7 +167,7 @@ COHORT_OPERATOR(norm, NormAttrs)
     })
     .gradient([](const NormAttrs &a) { return a.ord == 1 ? kernel_gradient({0}, {}) : kernel_gradient({0}, {0}); });
 
-// Indices have the type of the data, as in MXNet: what is beyond its precision is rounded to it.
+// As in MXNet, indices have the type of the data, so large ones are rounded to its precision.
 void infer_arg_shape(const ArgReduceAttrs &a, Shapes &in, Shapes &out) {
   if (!in[0].rank_known()) return;
   std::optional<Tuple> axis;
@@ -177,15 +177,15 @@ void infer_arg_shape(const ArgReduceAttrs &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(argmax, ArgReduceAttrs)
     .doc("The index of the first largest element along an axis, in the type of data.")
-    .attr(&ArgReduceAttrs::axis, "axis", std::nullopt, "The axis; None: over the whole array.")
-    .attr(&ArgReduceAttrs::keepdims, "keepdims", false, "Whether the axis stays, with length 1.")
+    .attr(&ArgReduceAttrs::axis, "axis", std::nullopt, "The axis; None: the flattened array.")
+    .attr(&ArgReduceAttrs::keepdims, "keepdims", false, "Whether the axis is kept with length 1.")
     .input("data", "Any shape.")
     .infer_shape(infer_arg_shape);
 
 COHORT_OPERATOR(argmin, ArgReduceAttrs)
     .doc("The index of the first smallest element along an axis, in the type of data.")
-    .attr(&ArgReduceAttrs::axis, "axis", std::nullopt, "The axis; None: over the whole array.")
-    .attr(&ArgReduceAttrs::keepdims, "keepdims", false, "Whether the axis stays, with length 1.")
+    .attr(&ArgReduceAttrs::axis, "axis", std::nullopt, "The axis; None: the flattened array.")
+    .attr(&ArgReduceAttrs::keepdims, "keepdims", false, "Whether the axis is kept with length 1.")
     .input("data", "Any shape.")
     .infer_shape(infer_arg_shape);
 
@@ -213,7 +213,7 @@ void check_broadcast(const Shape &data, const Shape &to) {
 }
 
 COHORT_OPERATOR(broadcast_to, BroadcastToAttrs)
-    .doc("Repeats data along its axes of length 1, up to a shape.")
+    .doc("Repeats data along its axes of length 1 to the given shape.")
     .attr(&BroadcastToAttrs::shape, "shape", Tuple(), "The shape; 0 keeps the length of data.")
     .input("data", "As many axes as shape has.")
     .infer_shape([](const BroadcastToAttrs &a, Shapes &in, Shapes &out) {
@@ -231,8 +231,8 @@ COHORT_OPERATOR(broadcast_to, BroadcastToAttrs)
 COHORT_OPERATOR(broadcast_axis, BroadcastAxisAttrs)
     .alias("broadcast_axes")
     .doc("Repeats data along axes of length 1.")
-    .attr(&BroadcastAxisAttrs::axis, "axis", Tuple(), "The axes that are repeated.")
-    .attr(&BroadcastAxisAttrs::size, "size", Tuple(), "The length of each of them in the output.")
+    .attr(&BroadcastAxisAttrs::axis, "axis", Tuple(), "The axes to repeat.")
+    .attr(&BroadcastAxisAttrs::size, "size", Tuple(), "The length of each of these axes in the output.")
     .check([](BroadcastAxisAttrs &a) {
       if (a.axis.size() != a.size.size()) {
         throw Error(
@@ -253,18 +253,19 @@ COHORT_OPERATOR(broadcast_axis, BroadcastAxisAttrs)
     .gradient(kernel_gradient({}, {}));
 
 COHORT_OPERATOR(broadcast_like, BroadcastLikeAttrs)
-    .doc("Repeats lhs along axes of length 1, up to the lengths of rhs.")
-    .attr(&BroadcastLikeAttrs::lhs_axes, "lhs_axes", std::nullopt, "The axes of lhs; None here or for rhs_axes: all.")
-    .attr(&BroadcastLikeAttrs::rhs_axes, "rhs_axes", std::nullopt, "The axes of rhs that give their lengths.")
+    .doc("Repeats lhs along axes of length 1 to the lengths of rhs.")
+    .attr(&BroadcastLikeAttrs::lhs_axes, "lhs_axes", std::nullopt, "The axes of lhs; None, here or for rhs_axes: all.")
+    .attr(&BroadcastLikeAttrs::rhs_axes, "rhs_axes", std::nullopt, "The axes of rhs whose lengths are used.")
     .check([](BroadcastLikeAttrs &a) {
-      if (!a.lhs_axes || !a.rhs_axes) a.lhs_axes = a.rhs_axes = std::nullopt;  // as MXNet, which reads neither alone
+      if (!a.lhs_axes || !a.rhs_axes)
+        a.lhs_axes = a.rhs_axes = std::nullopt;  // as in MXNet, one without the other is ignored
       if (a.lhs_axes && a.lhs_axes->size() != a.rhs_axes->size()) {
         throw Error(Code::kInvalidArgument, "attributes 'lhs_axes' and 'rhs_axes': expected as many axes in both",
                     "lhs_axes");
       }
     })
     .input("lhs", "The array to repeat.")
-    .input("rhs", "Only its shape counts.")
+    .input("rhs", "Only its shape is used.")
     .infer_shape([](const BroadcastLikeAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known() || !in[1].rank_known()) return;
       Shape to = a.lhs_axes ? in[0] : in[1];

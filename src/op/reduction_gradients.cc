@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of reductions, of softmax and its relatives, and of normalisations, as graphs. Each reads what
-// the backward kernel of its operator reads.
+// Gradients of reductions, softmax and related operators, and normalisations, as graphs. Each reads what the backward
+// kernel of its operator reads.
 #include <algorithm>
 
 #include "op/batch_norm.hpp"
@@ -22,7 +22,7 @@ using G = GradientGraph;
 
 // ---- reductions --------------------------------------------------------------------------------------------------
 
-// With the reduced axes kept at length 1, so that it broadcasts with data.
+// Reshapes a value to keep the reduced axes at length 1, so that it broadcasts with data.
 V kept(G &g, V value) {
   const auto &a = g.attrs<ReduceAttrs>();
   const Shape &data = g.input_shape(0);
@@ -37,7 +37,7 @@ void of_extremum(G &g) {
   if (g.head()) g.give(0, kept(g, g.head()) * apply2("broadcast_equal", g.input(0), kept(g, g.output(0))));
 }
 
-// NaN counts as the neutral element.
+// 1 for numbers, 0 for NaN, which reductions treat as the neutral element.
 V is_number(V a) { return a.graph().apply("_equal", {a, a}); }
 
 void of_nansum(G &g) {
@@ -70,15 +70,15 @@ void of_norm(G &g) {
     head = g.apply("Cast", {head}, type);
     norm = g.apply("Cast", {norm}, type);
   }
-  g.give(0, head / (norm + with_scalar("_equal_scalar", norm, 0.0)) * g.input(0));  // of zeros: zeros
+  g.give(0, head / (norm + with_scalar("_equal_scalar", norm, 0.0)) * g.input(0));  // zeros if the norm is 0
 }
 
-// rhs gives nothing but its shape.
+// rhs contributes only its shape.
 void of_adjoint_of_broadcast_like(G &g) {
   if (g.head()) g.give(0, g.apply("broadcast_like", {g.head(), g.input(0)}));
 }
 
-// Mean and variance; the mean is differentiated as the output that it is.
+// Gradients of mean and variance. The mean is read as output 0, so a second gradient also flows through that output.
 void of_moments(G &g) {
   const auto &a = g.attrs<MomentsAttrs>();
   const Shape &data = g.input_shape(0);
@@ -139,7 +139,7 @@ void of_softmax_cross_entropy(G &g) {
 
 V mean_over(V a, const std::string &axes) { return a.graph().apply("mean", {a}, {{"axis", axes}, {"keepdims", "1"}}); }
 
-// Of (x - mean) / sqrt(var + eps) times gamma, plus beta. `gamma` broadcasts with x and h.
+// Gradients of (x - mean) / sqrt(var + eps) * gamma + beta. `gamma` broadcasts with x and h.
 void give_normalised(G &g, V x, V h, V gamma, const std::string &axes, double eps, bool by_gamma = true) {
   const V centred = x - mean_over(x, axes), scale = apply1("rsqrt", mean_over(centred * centred, axes) + eps);
   const V unit = centred * scale, weighted = h * gamma;
@@ -172,7 +172,7 @@ void of_group_norm(G &g) {  // and InstanceNorm
                   "2", double(a.eps));
 }
 
-// By the statistics of the batch.
+// With the statistics of the batch.
 void of_batch_norm(G &g) {
   const auto &a = g.attrs<BatchNormAttrs>();
   if (!g.what().is_train || a.use_global_stats || a.output_mean_var) return differentiate_once(g);
@@ -190,8 +190,8 @@ void of_batch_norm(G &g) {
                   !a.fix_gamma);
 }
 
-// Of the backward step by the moving statistics, (x - mean) scale: linear in the head gradient and in x. What it gives
-// for ones is the scale, and tells the mean.
+// The backward step with moving statistics is linear in the head gradient and in x: it computes (x - mean) * scale. Its
+// result for a head gradient of ones gives the scale and, through the gradient of gamma, the mean.
 void of_backward_batch_norm(G &g) {
   const auto &a = g.attrs<BatchNormAttrs>();
   const bool by_moving = !g.what().is_train || a.use_global_stats;
@@ -221,7 +221,7 @@ void of_backward_batch_norm(G &g) {
   g.give(1, widen(by_gamma) * h * scale);
 }
 
-// x times norm^-beta, where norm has the sum of squares over channels, a pooling of the channels as an image's rows.
+// x * norm^-beta, where norm contains the sum of squares over channels, computed as a pooling with channels as rows.
 void of_lrn(G &g) {
   if (!g.head()) return;
   const auto &a = g.attrs<LrnAttrs>();
@@ -259,7 +259,7 @@ void of_l2_normalization(G &g) {
 
 // ---- others ------------------------------------------------------------------------------------------------------
 
-// alpha (h + h^T) A, or A times that.
+// alpha (h + h^T) A; transposed: alpha A (h + h^T).
 void of_syrk(G &g) {
   if (!g.head()) return;
   const auto &a = g.attrs<LinalgSyrkAttrs>();

@@ -4,7 +4,7 @@
 namespace cohort {
 namespace {
 
-// label may have another shape than data if it has as many samples and elements.
+// The label's shape may differ from data's if both have the same number of samples and of elements.
 void infer_shape(const RegressionOutputAttrs &, Shapes &in, Shapes &out) {
   unify(in[0], out[0], "data");
   unify(out[0], in[0], "output");
@@ -12,7 +12,7 @@ void infer_shape(const RegressionOutputAttrs &, Shapes &in, Shapes &out) {
   Shape &label = in[1];
   if (!data.rank_known()) return;
   if (!label.rank_known()) {
-    if (data.rank() != 2 || data[1] != Shape::kUnknown) {  // otherwise it may yet turn out to be one column
+    if (data.rank() != 2 || data[1] != Shape::kUnknown) {  // otherwise data may still turn out to have one column
       label = data.rank() == 2 && data[1] == 1 ? Shape{data[0]} : data;
     }
   } else if (!label.known()) {
@@ -37,10 +37,10 @@ Gradient gradient() {
 
 COHORT_OPERATOR(LinearRegressionOutput, RegressionOutputAttrs)
     .alias("_sparse_LinearRegressionOutput")
-    .doc("Passes data on; its gradient is that of the squared difference to label, halved.")
+    .doc("Returns data; its gradient is that of half the squared difference from label.")
     .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
     .input("data", "Predictions, any shape.")
-    .input("label", "The values wanted: as many per sample as data has.")
+    .input("label", "Target values, as many per sample as data has.")
     .infer_shape(infer_shape)
     .inplace(0, 0)
     .gradient(gradient())
@@ -51,7 +51,7 @@ COHORT_OPERATOR(LogisticRegressionOutput, RegressionOutputAttrs)
     .doc("The logistic function; its gradient is that of the cross entropy with label.")
     .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
     .input("data", "Predictions, any shape.")
-    .input("label", "The values wanted: as many per sample as data has.")
+    .input("label", "Target values, as many per sample as data has.")
     .infer_shape(infer_shape)
     .inplace(0, 0)
     .gradient(gradient())
@@ -59,10 +59,10 @@ COHORT_OPERATOR(LogisticRegressionOutput, RegressionOutputAttrs)
 
 COHORT_OPERATOR(MAERegressionOutput, RegressionOutputAttrs)
     .alias("_sparse_MAERegressionOutput")
-    .doc("Passes data on; its gradient is that of the absolute difference to label.")
+    .doc("Returns data; its gradient is that of the absolute difference from label.")
     .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
     .input("data", "Predictions, any shape.")
-    .input("label", "The values wanted: as many per sample as data has.")
+    .input("label", "Target values, as many per sample as data has.")
     .infer_shape(infer_shape)
     .inplace(0, 0)
     .gradient(gradient())

@@ -25,12 +25,12 @@ int64_t product(const std::vector<int64_t> &lengths) {
 
 [[noreturn]] void refuse(const ReshapeAttrs &a, const std::vector<int64_t> &data) {
   throw Error(Code::kShape,
-              text("attribute 'shape': expected a form of the ", Shape(data), " of data, found ",
+              text("attribute 'shape': expected a shape compatible with the shape ", Shape(data), " of data, found ",
                    print_tuple(a.shape.empty() ? a.target_shape : a.shape), a.reverse ? " in reverse" : ""),
               "shape");
 }
 
-// The length that makes `result` (one entry of which is `left_over`) as large as data, or kUnknown.
+// The length of the inferred entry `at` of `result` that makes it as large as data, or kUnknown.
 int64_t left_over(const ReshapeAttrs &a, const std::vector<int64_t> &data, std::vector<int64_t> result, size_t at) {
   result[at] = 1;
   const int64_t whole = product(data), others = product(result);
@@ -40,7 +40,7 @@ int64_t left_over(const ReshapeAttrs &a, const std::vector<int64_t> &data, std::
   return whole / others;
 }
 
-// Reads the codes from left to right.
+// Decodes the codes from left to right.
 std::vector<int64_t> decode(const ReshapeAttrs &a, const std::vector<int64_t> &codes,
                             const std::vector<int64_t> &data) {
   std::vector<int64_t> result;
@@ -49,7 +49,7 @@ std::vector<int64_t> decode(const ReshapeAttrs &a, const std::vector<int64_t> &c
     if (source >= data.size()) refuse(a, data);
     return data[source++];
   };
-  std::ptrdiff_t open = -1;  // where the -1 is
+  std::ptrdiff_t open = -1;  // position of the -1
   for (size_t i = 0; i < codes.size(); ++i) {
     const int64_t code = codes[i];
     if (code == 0) {
@@ -107,7 +107,7 @@ std::vector<int64_t> from_target(const ReshapeAttrs &a, const std::vector<int64_
   return result;
 }
 
-// If exactly one length is unknown, the number of elements tells it.
+// If exactly one length is unknown, the number of elements determines it.
 void complete_one(Shape &shape, const Shape &other) {
   if (!shape.rank_known() || !other.known()) return;
   int64_t rest = 1;
@@ -212,14 +212,14 @@ Gradient gradient() {
 
 COHORT_OPERATOR(Reshape, ReshapeAttrs)
     .alias("reshape")
-    .doc("Another shape for the same elements.")
-    .attr(&ReshapeAttrs::shape, "shape", Tuple(),
-          "The shape wanted. 0: as in data; -1: what is left over; -2: all axes that are left; -3: two axes in one; "
-          "-4: one "
-          "axis in two.")
-    .attr(&ReshapeAttrs::reverse, "reverse", false, "Whether shape is matched from the last axis.")
-    .attr(&ReshapeAttrs::target_shape, "target_shape", Tuple(), "The shape wanted, in old files; 0: what is left over.")
-    .attr(&ReshapeAttrs::keep_highest, "keep_highest", false, "Whether target_shape leaves axis 0 as it is.")
+    .doc("Changes the shape and keeps the elements.")
+    .attr(
+        &ReshapeAttrs::shape, "shape", Tuple(),
+        "The new shape. 0: as in data; -1: inferred; -2: all remaining axes; -3: merges two axes; -4: splits one axis "
+        "into the next two lengths.")
+    .attr(&ReshapeAttrs::reverse, "reverse", false, "Whether to match shape from the last axis.")
+    .attr(&ReshapeAttrs::target_shape, "target_shape", Tuple(), "The new shape, in old files; 0: inferred.")
+    .attr(&ReshapeAttrs::keep_highest, "keep_highest", false, "Whether target_shape keeps axis 0.")
     .input("data", "Any shape.")
     .infer_shape(infer_reshape)
     .gradient(gradient())
@@ -228,7 +228,7 @@ COHORT_OPERATOR(Reshape, ReshapeAttrs)
 COHORT_OPERATOR(Flatten, NoAttrs)
     .alias("flatten")
     .alias("_npx_batch_flatten")
-    .doc("All axes but the first in one.")
+    .doc("Merges all axes except the first.")
     .input("data", "At least one axis.")
     .infer_shape(infer_flatten)
     .gradient(gradient())
@@ -237,7 +237,7 @@ COHORT_OPERATOR(Flatten, NoAttrs)
 COHORT_OPERATOR(expand_dims, ExpandDimsAttrs)
     .alias("_npi_expand_dims")
     .doc("Adds an axis of length 1.")
-    .required(&ExpandDimsAttrs::axis, "axis", "Where the axis goes; negative counts from the end of the result.")
+    .required(&ExpandDimsAttrs::axis, "axis", "Position of the axis; negative counts from the end of the result.")
     .input("data", "Any shape.")
     .infer_shape(infer_expand_dims)
     .gradient(gradient())
@@ -245,13 +245,14 @@ COHORT_OPERATOR(expand_dims, ExpandDimsAttrs)
 
 COHORT_OPERATOR(reshape_like, ReshapeLikeAttrs)
     .alias("_npx_reshape_like")
-    .doc("lhs in the shape of rhs, or with some of its axes replaced by axes of rhs.")
+    .doc("Reshapes lhs to the shape of rhs, or replaces some of its axes by axes of rhs.")
     .attr(&ReshapeLikeAttrs::lhs_begin, "lhs_begin", std::nullopt, "The first axis of lhs to replace; None: 0.")
-    .attr(&ReshapeLikeAttrs::lhs_end, "lhs_end", std::nullopt, "The axis behind the last one; None: all that follow.")
-    .attr(&ReshapeLikeAttrs::rhs_begin, "rhs_begin", std::nullopt, "The first axis of rhs to take; None: 0.")
-    .attr(&ReshapeLikeAttrs::rhs_end, "rhs_end", std::nullopt, "The axis behind the last one; None: all that follow.")
+    .attr(&ReshapeLikeAttrs::lhs_end, "lhs_end", std::nullopt,
+          "The axis after the last one to replace; None: to the end.")
+    .attr(&ReshapeLikeAttrs::rhs_begin, "rhs_begin", std::nullopt, "The first axis of rhs to use; None: 0.")
+    .attr(&ReshapeLikeAttrs::rhs_end, "rhs_end", std::nullopt, "The axis after the last one to use; None: to the end.")
     .input("lhs", "The elements.")
-    .input("rhs", "Only its shape counts.")
+    .input("rhs", "Only its shape is used.")
     .infer_shape(infer_reshape_like)
     .infer_dtype([](const ReshapeLikeAttrs &, Dtypes &in, Dtypes &out) {
       unify(out[0], in[0], "output");

@@ -15,18 +15,18 @@ int64_t rnn_parameter_size(const RNNAttrs &a, int64_t input_size) {
 
 namespace {
 
-constexpr int32_t kMost = 1 << 18;  // keeps the number of parameters inside 64 bits
+constexpr int32_t kMost = 1 << 18;  // keeps the number of parameters within 64 bits
 
 void check(RNNAttrs &a) {
   if (a.projection_size && a.mode != RNNAttrs::kLstm) {
-    throw Error(
-        Code::kInvalidArgument,
-        text("attribute 'projection_size': expected mode lstm, found ", *a.projection_size, " with another one"),
-        "projection_size");
+    throw Error(Code::kInvalidArgument,
+                text("attribute 'projection_size': expected only with mode lstm, found ", *a.projection_size,
+                     " with another mode"),
+                "projection_size");
   }
   if (a.lstm_state_clip_min.has_value() != a.lstm_state_clip_max.has_value()) {
     throw Error(Code::kInvalidArgument,
-                "attributes 'lstm_state_clip_min' and 'lstm_state_clip_max': expected both or none, found one",
+                "attributes 'lstm_state_clip_min' and 'lstm_state_clip_max': expected both or neither, found one",
                 "lstm_state_clip_min");
   }
 }
@@ -49,7 +49,7 @@ void infer_shape(const RNNAttrs &a, Shapes &in, Shapes &out) {
     unify(in.back(), Shape{batch}, "sequence_length");
     batch = in.back()[0];
   }
-  // The batch is now known if any of them knows it; so is it of all.
+  // The batch size is known by now if any array determines it; set it for all.
   data[1] = out[0][1] = state[1] = batch;
   if (lstm) in[3][1] = batch;
   if (a.state_outputs) out[1][1] = batch;
@@ -82,18 +82,18 @@ COHORT_OPERATOR(RNN, RNNAttrs)
     .attr(&RNNAttrs::p, "p", 0.0f, "Probability of dropout between layers, in training.")
     .range(0.0f, 1.0f)
     .attr(&RNNAttrs::state_outputs, "state_outputs", false, "Whether the last states are outputs.")
-    .attr(&RNNAttrs::projection_size, "projection_size", std::nullopt, "Size that lstm projects its state to.")
+    .attr(&RNNAttrs::projection_size, "projection_size", std::nullopt, "Size to which lstm projects its state.")
     .range(1, kMost)
     .attr(&RNNAttrs::lstm_state_clip_min, "lstm_state_clip_min", std::nullopt, "Lower bound of lstm's cell state.")
     .attr(&RNNAttrs::lstm_state_clip_max, "lstm_state_clip_max", std::nullopt, "Upper bound of lstm's cell state.")
-    .attr(&RNNAttrs::lstm_state_clip_nan, "lstm_state_clip_nan", false, "Whether clipping stops NaN.")
+    .attr(&RNNAttrs::lstm_state_clip_nan, "lstm_state_clip_nan", false, "Whether clipping also replaces NaN.")
     .attr(&RNNAttrs::use_sequence_length, "use_sequence_length", false, "Whether there is an input sequence_length.")
     .check(check)
     .input("data", "(time, batch, inputs).")
     .input("parameters", "All weights and biases in one vector.")
-    .input("state", "First state, (layers * directions, batch, state_size).")
+    .input("state", "Initial state, (layers * directions, batch, state_size).")
     .input_if(
-        "state_cell", [](const RNNAttrs &a) { return a.mode == RNNAttrs::kLstm; }, "First cell state of lstm.")
+        "state_cell", [](const RNNAttrs &a) { return a.mode == RNNAttrs::kLstm; }, "Initial cell state of lstm.")
     .input_if(
         "sequence_length", [](const RNNAttrs &a) { return a.use_sequence_length; }, "Length of each sequence.")
     .outputs([](const RNNAttrs &a) { return !a.state_outputs            ? 1

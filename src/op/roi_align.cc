@@ -34,9 +34,9 @@ void infer_align(const A &a, Shapes &in, Shapes &out, int64_t numbers) {
 OpBuilder<A> align(const char *name, const char *ratio, int64_t numbers) {
   OpBuilder<A> op(name);
   op.required(&A::pooled_size, "pooled_size", "Height and width of the grid.")
-      .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in.")
+      .required(&A::spatial_scale, "spatial_scale", "Ratio of the size of data to the scale of rois.")
       .range(0, 1)
-      .attr(&A::sample_ratio, ratio, -1, "Places read along each side of a window; -1: about one for each element.")
+      .attr(&A::sample_ratio, ratio, -1, "Samples along each side of a window; -1: about one per element.")
       .check([](A &a) { check_pooled_size(a.pooled_size); })
       .input("data", "Images, (batch, channels, height, width).")
       .infer_shape([numbers](const A &a, Shapes &in, Shapes &out) { infer_align(a, in, out, numbers); })
@@ -47,16 +47,20 @@ OpBuilder<A> align(const char *name, const char *ratio, int64_t numbers) {
 
 [[maybe_unused]] const bool defined = [] {
   align("_contrib_ROIAlign", "sample_ratio", 5)
-      .doc("The means of a grid of windows over each region, read between elements; 0 outside of the image.")
+      .doc(
+          "ROI align: means over a grid of windows in each region, interpolated between elements; 0 outside of the "
+          "image.")
       .attr(&A::position_sensitive, "position_sensitive", false,
             "Whether each window of the grid reads a channel of its own.")
-      .attr(&A::aligned, "aligned", false, "Whether places count from the centres of elements.")
-      .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. An image below 0 gives zeros.");
+      .attr(&A::aligned, "aligned", false, "Whether coordinates refer to the centres of elements.")
+      .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. A negative image index gives zeros.");
   align("_contrib_RROIAlign", "sampling_ratio", 6)
-      .doc("The means of a grid of windows over each turned region, read between elements; 0 outside of the image.")
+      .doc(
+          "ROI align of rotated regions: means over a grid of windows, interpolated between elements; 0 outside of the "
+          "image.")
       .input("rois",
-             "Regions, (count, 6): image, x and y of the centre, width, height, and degrees against the clock. "
-             "An image below 0 gives zeros.");
+             "Regions, (count, 6): image, x and y of the centre, width, height, and degrees counter-clockwise. A "
+             "negative image index gives zeros.");
   return true;
 }();
 

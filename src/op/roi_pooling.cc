@@ -10,13 +10,13 @@ using A = RoiPoolingAttrs;
 
 COHORT_OPERATOR(ROIPooling, RoiPoolingAttrs)
     .alias("_npx_roi_pooling")
-    .doc("The maxima of a grid of windows over each region; 0 for a window that lies outside of the image.")
+    .doc("Maxima over a grid of windows in each region; 0 for a window outside of the image.")
     .required(&A::pooled_size, "pooled_size", "Height and width of the grid.")
-    .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in.")
+    .required(&A::spatial_scale, "spatial_scale", "Ratio of the size of data to the scale of rois.")
     .range(0, 1)
     .check([](A &a) { check_pooled_size(a.pooled_size); })
     .input("data", "Images, (batch, channels, height, width).")
-    .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2, corners included. An image below 0 gives zeros.")
+    .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2, corners included. A negative image index gives zeros.")
     .infer_shape([](const A &a, Shapes &in, Shapes &out) {
       unify(in[1], Shape{Shape::kUnknown, 5}, "rois");
       if (!in[0].rank_known()) return;

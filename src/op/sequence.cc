@@ -4,7 +4,7 @@
 namespace cohort {
 namespace {
 
-// Checks data, and gives sequence_length its shape.
+// Checks data and infers the shape of sequence_length. Returns false if nothing is known.
 bool infer_sequences(const SequenceAttrs &a, Shapes &in) {
   if (in[0].rank_known() && in[0].rank() < 2) {
     throw Error(Code::kShape, text("data: expected at least 2 axes, found ", in[0]), "data");
@@ -24,7 +24,7 @@ OpBuilder<SequenceAttrs> sequences(const char *name, const char *doc, int last_a
   OpBuilder<SequenceAttrs> op(name);
   op.doc(doc)
       .attr(&SequenceAttrs::use_sequence_length, "use_sequence_length", false,
-            "Whether there is an input sequence_length; else every sequence has all time steps.")
+            "Whether there is an input sequence_length; otherwise every sequence has all time steps.")
       .input("data", "(T, N, ...), or (N, T, ...) with axis 1: N sequences of T time steps.")
       .names_only_input()
       .input_if(
@@ -38,7 +38,7 @@ OpBuilder<SequenceAttrs> sequences(const char *name, const char *doc, int last_a
         if (a.use_sequence_length) g.inputs = {1};
         return g;
       });
-  if (has_value) op.attr(&SequenceAttrs::value, "value", 0.0f, "The value that is put there.");
+  if (has_value) op.attr(&SequenceAttrs::value, "value", 0.0f, "The value written after the end of each sequence.");
   op.attr(&SequenceAttrs::axis, "axis", 0, "The axis of time steps.").range(0, last_axis);
   return op;
 }
@@ -57,13 +57,13 @@ void infer_like_data(const SequenceAttrs &a, Shapes &in, Shapes &out) {
         result.erase(result.begin() + a.axis);
         unify(out[0], Shape(result), "output");
       });
-  sequences("SequenceMask", "data with one value in place of the time steps behind the end of each sequence.", 1,
+  sequences("SequenceMask", "Replaces the time steps after the end of each sequence by a value.", 1,
             /* has_value */ true)
       .alias("_npx_sequence_mask")
       .infer_shape(infer_like_data)
       .inplace(0, 0)
       .backward_inplace(0, 0);
-  sequences("SequenceReverse", "The time steps of each sequence backwards; what is behind its end stays.", 0)
+  sequences("SequenceReverse", "Reverses the time steps of each sequence; steps after its end are kept.", 0)
       .infer_shape(infer_like_data);
   return true;
 }();

@@ -18,15 +18,15 @@ SliceWindow whole(const Shape &data) {
 
 }  // namespace
 
-// As Python slices: negative indices count from the end, what is out of range is cut. Any int64 is a begin, an end or a
-// step: distances are taken between places that are in range, and steps by their magnitude, which int64 cannot hold.
-// Where a length is not known, that of the part is not, here and below.
+// Follows Python slices: negative indices count from the end, indices out of range are clipped. Begin, end and step may
+// be any int64: distances are computed between clipped positions, and steps as unsigned magnitudes. If a length is
+// unknown, so is that of the slice; also below.
 SliceWindow window_of(const SliceAttrs &a, const Shape &data) {
   if (int(a.begin.size()) > data.rank() || a.begin.size() != a.end.size() ||
       (!a.step.empty() && a.step.size() != a.begin.size())) {
     throw Error(Code::kInvalidArgument,
-                text("attributes 'begin', 'end' and 'step': expected as many elements, at most ", data.rank(),
-                     ", found ", a.begin.size(), ", ", a.end.size(), " and ", a.step.size()),
+                text("attributes 'begin', 'end' and 'step': expected the same number of elements, at most ",
+                     data.rank(), ", found ", a.begin.size(), ", ", a.end.size(), " and ", a.step.size()),
                 "begin");
   }
   SliceWindow w = whole(data);
@@ -44,7 +44,7 @@ SliceWindow window_of(const SliceAttrs &a, const Shape &data) {
     const uint64_t stride = step > 0 ? uint64_t(step) : 0 - uint64_t(step);
     w.length[i] = distance > 0 ? int64_t(uint64_t(distance - 1) / stride) + 1 : 0;
     w.begin[i] = w.length[i] > 0 ? begin : 0;
-    w.step[i] = w.length[i] > 1 ? step : 1;  // of one element or none the step has no meaning, and may be huge
+    w.step[i] = w.length[i] > 1 ? step : 1;  // for at most one element the step is irrelevant, and may be huge
   }
   return w;
 }
@@ -132,7 +132,7 @@ std::vector<int64_t> split_points(const SplitAttrs &a, int64_t length) {
     for (size_t i = 0; i < points.size(); ++i) {
       if (points[i] < 0 || points[i] > length || (i > 0 && points[i] < points[i - 1])) {
         throw Error(Code::kInvalidArgument,
-                    text("attribute 'indices': expected growing numbers from 0 to ", length, ", found ",
+                    text("attribute 'indices': expected ascending numbers from 0 to ", length, ", found ",
                          print_tuple(a.indices)),
                     "indices");
       }
@@ -153,16 +153,16 @@ Gradient of_inputs(std::vector<int> of) {
 
 OpBuilder<SliceAttrs> sliced(const char *name, const char *doc, bool has_scalar = false) {
   OpBuilder<SliceAttrs> op(name);
-  if (has_scalar) op.attr(&SliceAttrs::scalar, "scalar", 0.0, "The number that is put there.");
+  if (has_scalar) op.attr(&SliceAttrs::scalar, "scalar", 0.0, "The number to write.");
   op.doc(doc)
-      .required(&SliceAttrs::begin, "begin", "Where the part begins on each axis; None: at the start.")
-      .required(&SliceAttrs::end, "end", "Where it ends; None: at the end.")
-      .attr(&SliceAttrs::step, "step", OptionalTuple(), "The distance; negative: backwards.");
+      .required(&SliceAttrs::begin, "begin", "Start of the slice on each axis; None: the start of the axis.")
+      .required(&SliceAttrs::end, "end", "End of the slice on each axis; None: the end of the axis.")
+      .attr(&SliceAttrs::step, "step", OptionalTuple(), "Step on each axis; negative: backwards.");
   return op;
 }
 
 [[maybe_unused]] const bool defined = [] {
-  sliced("slice", "A part of data, as Python slices.")
+  sliced("slice", "A slice of data, as in Python.")
       .alias("crop")
       .alias("_npi_slice")
       .alias("_npx_slice")
@@ -173,18 +173,18 @@ OpBuilder<SliceAttrs> sliced(const char *name, const char *doc, bool has_scalar 
       })
       .follows()
       .gradient(of_inputs({0}));
-  sliced("_slice_assign", "lhs with rhs in place of a part of it.")
+  sliced("_slice_assign", "lhs with a slice replaced by rhs.")
       .alias("_crop_assign")
       .alias("_npi_slice_assign")
       .input("lhs", "Any shape.")
-      .input("rhs", "The shape of the part.")
+      .input("rhs", "The shape of the slice.")
       .infer_shape([](const SliceAttrs &a, Shapes &in, Shapes &out) {
         unify(out[0], in[0], "output");
         unify(in[0], out[0], "lhs");
         if (in[0].rank_known()) unify(in[1], window_of(a, in[0]).shape(), "rhs");
       })
       .gradient(of_inputs({0, 1}));
-  sliced("_slice_assign_scalar", "data with a number in place of a part of it.", /* has_scalar */ true)
+  sliced("_slice_assign_scalar", "data with a slice set to a number.", /* has_scalar */ true)
       .alias("_crop_assign_scalar")
       .alias("_npi_slice_assign_scalar")
       .input("data", "Any shape.")
@@ -194,10 +194,10 @@ OpBuilder<SliceAttrs> sliced(const char *name, const char *doc, bool has_scalar 
 }();
 
 COHORT_OPERATOR(slice_axis, SliceAxisAttrs)
-    .doc("A part of data along one axis.")
+    .doc("A slice of data along one axis.")
     .required(&SliceAxisAttrs::axis, "axis", "The axis; negative counts from the last.")
-    .required(&SliceAxisAttrs::begin, "begin", "Where the part begins; negative counts from the end.")
-    .required(&SliceAxisAttrs::end, "end", "Where it ends; None: at the end.")
+    .required(&SliceAxisAttrs::begin, "begin", "Start of the slice; negative counts from the end.")
+    .required(&SliceAxisAttrs::end, "end", "End of the slice; None: the end of the axis.")
     .input("data", "Any shape.")
     .infer_shape([](const SliceAxisAttrs &a, Shapes &in, Shapes &out) {
       if (in[0].rank_known()) unify(out[0], window_of(a, in[0]).shape(), "output");
@@ -206,10 +206,10 @@ COHORT_OPERATOR(slice_axis, SliceAxisAttrs)
     .gradient(of_inputs({0}));
 
 COHORT_OPERATOR(slice_like, SliceLikeAttrs)
-    .doc("The first elements of data along axes, as many as shape_like has.")
+    .doc("Slices data along axes to the lengths of shape_like.")
     .attr(&SliceLikeAttrs::axes, "axes", Tuple(), "The axes; none: all.")
     .input("data", "The array to cut.")
-    .input("shape_like", "Only its shape counts.")
+    .input("shape_like", "Only its shape is used.")
     .infer_shape([](const SliceLikeAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known() || !in[1].rank_known()) return;
       unify(out[0], window_like(a, in[0], in[1]).shape(), "output");
@@ -223,10 +223,10 @@ COHORT_OPERATOR(slice_like, SliceLikeAttrs)
 
 COHORT_OPERATOR(Crop, CropAttrs)
     .doc("A window of the images in data.")
-    .attr(&CropAttrs::offset, "offset", Tuple{0, 0}, "Where the window begins.")
-    .attr(&CropAttrs::h_w, "h_w", Tuple{0, 0}, "Its height and width, where there is no second input.")
-    .attr(&CropAttrs::center_crop, "center_crop", false, "Whether the window is in the middle.")
-    .variadic("arg", "num_args", "The images, (N, C, H, W), and an array whose height and width are wanted.")
+    .attr(&CropAttrs::offset, "offset", Tuple{0, 0}, "Start of the window.")
+    .attr(&CropAttrs::h_w, "h_w", Tuple{0, 0}, "Height and width of the window, if there is no second input.")
+    .attr(&CropAttrs::center_crop, "center_crop", false, "Whether the window is centred.")
+    .variadic("arg", "num_args", "The images, (N, C, H, W), and optionally an array with the desired height and width.")
     .infer_shape([](const CropAttrs &a, Shapes &in, Shapes &out) {
       if (in.empty() || in.size() > 2) {
         throw Error(Code::kInvalidArgument, text("Crop: expected one or two inputs, found ", in.size()), "num_args");
@@ -238,13 +238,14 @@ COHORT_OPERATOR(Crop, CropAttrs)
 
 COHORT_OPERATOR(_split_v2, SplitAttrs)
     .alias("_npi_split")
-    .doc("Cuts data along one axis, at given indices or into parts as equal as can be, the longer ones first.")
+    .doc("Splits data along one axis, at given indices or into parts as equal as possible, longer ones first.")
     .required(&SplitAttrs::indices, "indices", "Where the parts begin.")
     .attr(&SplitAttrs::axis, "axis", 1, "The axis; negative counts from the last.")
-    .attr(&SplitAttrs::squeeze_axis, "squeeze_axis", false, "Whether parts of length 1 lose the axis.")
-    .attr(&SplitAttrs::sections, "sections", 0, "The number of parts; 0: by indices.")
+    .attr(&SplitAttrs::squeeze_axis, "squeeze_axis", false,
+          "Whether to remove the axis, which must have length 1 in each part.")
+    .attr(&SplitAttrs::sections, "sections", 0, "The number of parts; 0: use indices.")
     .range(0, 65536)
-    .input("data", "The array to cut.")
+    .input("data", "The array to split.")
     .names_only_input()
     .outputs([](const SplitAttrs &a) {
       if (a.sections > 0) return int(a.sections);
@@ -276,7 +277,7 @@ COHORT_OPERATOR(_split_v2, SplitAttrs)
 
 COHORT_OPERATOR(reverse, ReverseAttrs)
     .alias("flip")
-    .doc("data backwards along axes.")
+    .doc("Reverses data along axes.")
     .required(&ReverseAttrs::axis, "axis", "The axes; negative ones count from the last.")
     .input("data", "Any shape.")
     .names_only_input()

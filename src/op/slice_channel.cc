@@ -38,12 +38,13 @@ void infer_shape(const SliceChannelAttrs &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(SliceChannel, SliceChannelAttrs)
     .alias("split")
-    .doc("Cuts data into equal parts along one axis.")
+    .doc("Splits data into equal parts along one axis.")
     .required(&SliceChannelAttrs::num_outputs, "num_outputs", "Number of parts.")
     .range(1, kMaxOutputs)
     .attr(&SliceChannelAttrs::axis, "axis", 1, "The axis; negative counts from the last.")
-    .attr(&SliceChannelAttrs::squeeze_axis, "squeeze_axis", false, "Whether parts of length 1 lose the axis.")
-    .input("data", "The array to cut.")
+    .attr(&SliceChannelAttrs::squeeze_axis, "squeeze_axis", false,
+          "Whether to remove the axis, which must have length 1 in each part.")
+    .input("data", "The array to split.")
     .outputs([](const SliceChannelAttrs &a) { return int(a.num_outputs); })
     .numbers_one_output()
     .infer_shape(infer_shape)

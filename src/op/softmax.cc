@@ -12,7 +12,7 @@ void infer_shape(const SoftmaxAttrs &a, Shapes &in, Shapes &out) {
   unify(in[0], out[0], "data");
   unify(out[0], in[0], "output");
   if (!in[0].rank_known()) return;
-  const int axis = normalize_axis(a.axis, std::max(in[0].rank(), 1), "axis");  // a scalar is a row of one
+  const int axis = normalize_axis(a.axis, std::max(in[0].rank(), 1), "axis");  // a scalar is treated as a row of one
   if (in.size() == 1) return;
   std::vector<int64_t> rest(in[0].begin(), in[0].end());
   if (!rest.empty()) rest.erase(rest.begin() + axis);
@@ -46,7 +46,7 @@ void infer_cross_entropy_shape(const NoAttrs &, Shapes &in, Shapes &out) {
   unify(out[0], Shape{1}, "output");
 }
 
-// What softmax and its relatives have in common.
+// The common part of softmax and its variants.
 OpBuilder<SoftmaxAttrs> normalised(const char *name, const char *doc, const char *use_length_doc) {
   OpBuilder<SoftmaxAttrs> op(name);
   op.doc(doc)
@@ -71,16 +71,15 @@ OpBuilder<SoftmaxAttrs> normalised(const char *name, const char *doc, const char
         .alias("_npx_softmax")
         .input_if(
             "length", [](const SoftmaxAttrs &a) { return a.use_length; },
-            "Number of elements that count along axis: the shape of data without it.")
+            "Number of valid elements along axis; the shape of data without that axis.")
         .gradient(
             [](const SoftmaxAttrs &a) { return gradient(a.use_length ? std::vector<int>{1} : std::vector<int>{}); })
         .names_only_input();
 
-[[maybe_unused]] const auto kLogSoftmax = normalised("log_softmax", "The logarithm of softmax.", "No meaning here.")
-                                              .alias("_npx_log_softmax")
-                                              .names_only_input();
+[[maybe_unused]] const auto kLogSoftmax =
+    normalised("log_softmax", "The logarithm of softmax.", "Ignored.").alias("_npx_log_softmax").names_only_input();
 
-[[maybe_unused]] const auto kSoftmin = normalised("softmin", "Softmax of the negative of data.", "No meaning here.");
+[[maybe_unused]] const auto kSoftmin = normalised("softmin", "Softmax of the negative of data.", "Ignored.");
 
 COHORT_OPERATOR(SoftmaxActivation, SoftmaxActivationAttrs)
     .doc("Softmax over the channels, or over the last axis.")

@@ -15,7 +15,7 @@ void infer_shape(const SoftmaxOutputAttrs &a, Shapes &in, Shapes &out) {
   }
   if (label.rank_known() && label.rank() == data.rank()) {
     Shape same = label;
-    if (same.merge(data)) {  // a label of the shape of data holds probabilities
+    if (same.merge(data)) {  // a label in the shape of data holds probabilities
       label = same;
       return;
     }
@@ -41,20 +41,21 @@ void infer_shape(const SoftmaxOutputAttrs &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(SoftmaxOutput, SoftmaxOutputAttrs)
     .alias("Softmax")
-    .doc("Softmax; its gradient is that of the cross entropy with label, whatever the head gradient.")
+    .doc("Softmax; its gradient is that of the cross entropy with label, regardless of the head gradient.")
     .attr(&SoftmaxOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
-    .attr(&SoftmaxOutputAttrs::ignore_label, "ignore_label", -1.0f, "Label without gradient if use_ignore.")
+    .attr(&SoftmaxOutputAttrs::ignore_label, "ignore_label", -1.0f,
+          "With use_ignore, samples with this label get no gradient.")
     .attr(&SoftmaxOutputAttrs::multi_output, "multi_output", false, "Whether the softmax is along axis 1.")
-    .attr(&SoftmaxOutputAttrs::use_ignore, "use_ignore", false, "Whether ignore_label counts.")
+    .attr(&SoftmaxOutputAttrs::use_ignore, "use_ignore", false, "Whether ignore_label is used.")
     .attr(&SoftmaxOutputAttrs::preserve_shape, "preserve_shape", false, "Whether the softmax is along the last axis.")
     .choice(&SoftmaxOutputAttrs::normalization, "normalization",
             {{"batch", SoftmaxOutputAttrs::kBatch},
              {"null", SoftmaxOutputAttrs::kNull},
              {"valid", SoftmaxOutputAttrs::kValid}},
             SoftmaxOutputAttrs::kNull,
-            "What the gradient is divided by: the number of labels, nothing, the number of those not ignored.")
+            "The divisor of the gradient: the number of labels, none, or the number of labels not ignored.")
     .attr(&SoftmaxOutputAttrs::out_grad, "out_grad", false, "Whether the gradient is multiplied by the head gradient.")
-    .attr(&SoftmaxOutputAttrs::smooth_alpha, "smooth_alpha", 0.0f, "Share of label smoothing.")
+    .attr(&SoftmaxOutputAttrs::smooth_alpha, "smooth_alpha", 0.0f, "Amount of label smoothing.")
     .range(0.0f, 1.0f)
     .input("data", "Scores of the classes.")
     .input("label", "Class indices, or probabilities in the shape of data.")

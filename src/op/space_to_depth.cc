@@ -30,7 +30,7 @@ OpBuilder<BlockAttrs> blocked(const char *name, const char *doc) {
 }
 
 [[maybe_unused]] const bool defined = [] {
-  blocked("space_to_depth", "The pixels of each block as so many channels.")
+  blocked("space_to_depth", "Moves the pixels of each block into channels.")
       .infer_shape([](const BlockAttrs &a, Shapes &in, Shapes &out) {
         if (!in[0].known()) return;
         expect_images(in[0]);
@@ -38,7 +38,7 @@ OpBuilder<BlockAttrs> blocked(const char *name, const char *doc) {
         for (int axis : {2, 3}) expect_multiple(in[0], axis, b);
         unify(out[0], Shape{in[0][0], checked_times(in[0][1], b * b), in[0][2] / b, in[0][3] / b}, "output");
       });
-  blocked("depth_to_space", "Channels as the pixels of a block, the opposite of space_to_depth.")
+  blocked("depth_to_space", "Moves channels into the pixels of blocks; the inverse of space_to_depth.")
       .infer_shape([](const BlockAttrs &a, Shapes &in, Shapes &out) {
         if (!in[0].known()) return;
         expect_images(in[0]);

@@ -7,14 +7,14 @@ namespace {
 using A = SparseRegularizerAttrs;
 
 COHORT_OPERATOR(IdentityAttachKLSparseReg, SparseRegularizerAttrs)
-    .doc("Passes data on; its gradient draws the mean of each column to sparseness_target.")
-    .attr(&A::sparseness_target, "sparseness_target", 0.1f, "The mean wanted, for data from 0 to 1.")
+    .doc("Returns data; its gradient pulls the mean of each column towards sparseness_target.")
+    .attr(&A::sparseness_target, "sparseness_target", 0.1f, "The target mean, for data from 0 to 1.")
     .range(0.0f, 1.0f)
-    .attr(&A::penalty, "penalty", 0.001f, "Factor of the gradient that is added.")
-    .attr(&A::momentum, "momentum", 0.9f, "The share of the old moving mean in the new one.")
+    .attr(&A::penalty, "penalty", 0.001f, "Factor of the added gradient.")
+    .attr(&A::momentum, "momentum", 0.9f, "Weight of the old value in the moving mean.")
     .range(0.0f, 1.0f)
     .input("data", "(batch, columns, ...).")
-    .aux("moving_avg", "Moving mean, one a column.")
+    .aux("moving_avg", "Moving mean, one per column.")
     .init("[\"zero\", {}]")
     .infer_shape([](const A &, Shapes &in, Shapes &out) {
       unify(in[0], out[0], "data");

@@ -13,10 +13,10 @@ void check_target(const Tuple &shape) {
 }
 
 COHORT_OPERATOR(BilinearSampler, NoAttrs)
-    .doc("Images at the places of a grid, between their elements; zeros outside.")
-    .ignored("cudnn_off", "boolean or None", "None", "No meaning here.")
+    .doc("Samples images at the positions of a grid by bilinear interpolation; zero outside.")
+    .ignored("cudnn_off", "boolean or None", "None", "Ignored.")
     .input("data", "Images, (batch, channels, height, width).")
-    .input("grid", "Places, (batch, 2, output height, output width).")
+    .input("grid", "Positions, (batch, 2, output height, output width).")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       unify(in[0], Shape::of_rank(4), "data");
       unify(in[1], Shape{in[0][0], 2, kUnknown, kUnknown}, "grid");
@@ -26,10 +26,11 @@ COHORT_OPERATOR(BilinearSampler, NoAttrs)
     .gradient(Gradient::by_kernel({0, 1}, {0, 1}));
 
 COHORT_OPERATOR(GridGenerator, GridGeneratorAttrs)
-    .doc("Grids for BilinearSampler.")
+    .doc("Generates grids for BilinearSampler.")
     .input("data", "Affine matrices, (batch, 6), row by row; or a flow, (batch, 2, height, width).")
     .names_only_input()
-    .required_choice(&GridGeneratorAttrs::warp, "transform_type", {{"affine", false}, {"warp", true}}, "What data is.")
+    .required_choice(&GridGeneratorAttrs::warp, "transform_type", {{"affine", false}, {"warp", true}},
+                     "Whether data holds affine matrices or a flow.")
     .attr(&GridGeneratorAttrs::target_shape, "target_shape", Tuple{0, 0}, "Height and width of the grid, for affine.")
     .check([](GridGeneratorAttrs &a) {
       if (!a.warp) check_target(a.target_shape);
@@ -49,14 +50,15 @@ COHORT_OPERATOR(GridGenerator, GridGeneratorAttrs)
 
 OpBuilder<SpatialTransformerAttrs> transformer() {
   OpBuilder<SpatialTransformerAttrs> op("SpatialTransformer");
-  op.doc("Images under an affine transformation each.")
+  op.doc("Applies an affine transformation to each image.")
       .input("data", "Images, (batch, channels, height, width).")
       .input("loc", "Affine matrices, (batch, 6), row by row.")
       .attr(&SpatialTransformerAttrs::target_shape, "target_shape", Tuple{0, 0}, "Height and width of the output.")
-      .required_choice(&SpatialTransformerAttrs::transform_type, "transform_type", {{"affine", 0}}, "What loc is.")
+      .required_choice(&SpatialTransformerAttrs::transform_type, "transform_type", {{"affine", 0}},
+                       "The kind of transformation; only affine.")
       .required_choice(&SpatialTransformerAttrs::sampler_type, "sampler_type", {{"bilinear", 0}},
-                       "How places between elements are read.")
-      .ignored("cudnn_off", "boolean or None", "None", "No meaning here.")
+                       "The interpolation; only bilinear.")
+      .ignored("cudnn_off", "boolean or None", "None", "Ignored.")
       .check([](SpatialTransformerAttrs &a) { check_target(a.target_shape); })
       .infer_shape([](const SpatialTransformerAttrs &a, Shapes &in, Shapes &out) {
         unify(in[0], Shape::of_rank(4), "data");

@@ -6,7 +6,7 @@
 namespace cohort {
 namespace {
 
-// The last axis of `more` is twice as long as that of `less`; all others are the same.
+// The last axis of `more` is twice as long as that of `less`; all other axes are equal.
 void infer_pairs(Shape &less, Shape &more, const char *name) {
   for (const Shape &s : {less, more}) {
     if (s.rank_known() && s.rank() < 1)
@@ -28,36 +28,36 @@ OpBuilder<NoAttrs> transform(const char *name, const char *doc) {
   OpBuilder<NoAttrs> op(name);
   op.doc(doc)
       .names_only_input()
-      .ignored("compute_size", "int", "128", "No meaning here.")
+      .ignored("compute_size", "int", "128", "Ignored.")
       .same_float()
       .gradient(Gradient::by_kernel({0}));
   return op;
 }
 
 [[maybe_unused]] const bool defined = [] {
-  transform("_contrib_fft", "The discrete Fourier transform of real numbers, as real and imaginary parts in turn.")
+  transform("_contrib_fft", "The discrete Fourier transform of real numbers, as alternating real and imaginary parts.")
       .input("data", "Real numbers, along the last axis.")
       .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) { infer_pairs(in[0], out[0], "data"); });
-  transform("_contrib_ifft", "The real parts of the inverse transform, times the length.")
-      .input("data", "Real and imaginary parts in turn, along the last axis.")
+  transform("_contrib_ifft", "The real parts of the inverse Fourier transform, times the length.")
+      .input("data", "Alternating real and imaginary parts, along the last axis.")
       .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) { infer_pairs(out[0], in[0], "data"); });
   return true;
 }();
 
 COHORT_OPERATOR(_contrib_count_sketch, CountSketchAttrs)
-    .doc("Numbers along the last axis, times s, added up in the places that h says.")
-    .required(&CountSketchAttrs::out_dim, "out_dim", "The number of places.")
+    .doc("Count sketch: adds each number along the last axis, times s, to the position given by h.")
+    .required(&CountSketchAttrs::out_dim, "out_dim", "The number of positions.")
     .range(1)
-    .ignored("processing_batch_size", "int", "32", "No meaning here.")
+    .ignored("processing_batch_size", "int", "32", "Ignored.")
     .input("data", "Numbers, along the last axis.")
-    .input("h", "The place of each number, (1, numbers): 0 to out_dim - 1.")
-    .input("s", "Its sign, (1, numbers).")
+    .input("h", "The position of each number, (1, numbers): 0 to out_dim - 1.")
+    .input("s", "The sign of each number, (1, numbers).")
     .infer_shape([](const CountSketchAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
       if (in[0].rank() < 1) throw Error(Code::kShape, "data: expected at least one axis, found ()", "data");
       const int64_t length = in[0][in[0].rank() - 1];
       for (size_t i : {size_t(1), size_t(2)}) {
-        // One axis alone will do.
+        // A single axis is accepted, too.
         unify(in[i], in[i].rank_known() && in[i].rank() == 1 ? Shape{length} : Shape{1, length}, i == 1 ? "h" : "s");
       }
       Shape result = in[0];

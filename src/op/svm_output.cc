@@ -13,10 +13,11 @@ void infer_shape(const SVMOutputAttrs &, Shapes &in, Shapes &out) {
 }
 
 COHORT_OPERATOR(SVMOutput, SVMOutputAttrs)
-    .doc("Passes data on; its gradient is that of the hinge loss of the scores, one against all.")
-    .attr(&SVMOutputAttrs::margin, "margin", 1.0f, "Distance that a score shall keep from zero.")
+    .doc("Returns data; its gradient is that of the one-against-all hinge loss of the scores.")
+    .attr(&SVMOutputAttrs::margin, "margin", 1.0f, "The margin of the hinge loss.")
     .attr(&SVMOutputAttrs::regularization_coefficient, "regularization_coefficient", 1.0f, "Scale of the gradient.")
-    .attr(&SVMOutputAttrs::use_linear, "use_linear", false, "Whether the hinge loss is not squared.")
+    .attr(&SVMOutputAttrs::use_linear, "use_linear", false,
+          "Whether to use the linear hinge loss instead of the squared one.")
     .input("data", "Scores, (batch, classes).")
     .input("label", "Class indices.")
     .infer_shape(infer_shape)

@@ -10,7 +10,7 @@ namespace cohort {
 Repetition repetition_of(const TileAttrs &a, const Shape &data) {
   Repetition r;
   const int rank = std::max(data.rank(), int(a.reps.size()));
-  for (int axis = 0; axis < rank; ++axis) {  // the shorter one is led by ones
+  for (int axis = 0; axis < rank; ++axis) {  // the shorter list is padded with ones at the front
     const int in_data = axis - (rank - data.rank()), in_reps = axis - (rank - int(a.reps.size()));
     const int64_t length = in_data < 0 ? 1 : data[in_data], reps = in_reps < 0 ? 1 : a.reps[size_t(in_reps)];
     r.lengths.insert(r.lengths.end(), {reps, length});
@@ -49,8 +49,9 @@ Gradient of_data() {
 
 COHORT_OPERATOR(tile, TileAttrs)
     .alias("_npi_tile")
-    .doc("data repeated along its axes.")
-    .required(&TileAttrs::reps, "reps", "How often along each axis; aligned from the last, 1 where there is none.")
+    .doc("Repeats data along its axes.")
+    .required(&TileAttrs::reps, "reps",
+              "Number of repetitions along each axis, aligned from the last; missing ones are 1.")
     .check([](TileAttrs &a) {
       if (std::any_of(a.reps.begin(), a.reps.end(), [](int64_t n) { return n < 0; })) {
         throw Error(Code::kInvalidArgument,
@@ -66,10 +67,11 @@ COHORT_OPERATOR(tile, TileAttrs)
 
 COHORT_OPERATOR(repeat, RepeatAttrs)
     .alias("_np_repeat")
-    .doc("Each element of data several times in a row.")
-    .required(&RepeatAttrs::repeats, "repeats", "How often.")
+    .doc("Repeats each element of data.")
+    .required(&RepeatAttrs::repeats, "repeats", "The number of repetitions.")
     .range(0)
-    .attr(&RepeatAttrs::axis, "axis", std::nullopt, "The axis; negative counts from the last; None: data is flattened.")
+    .attr(&RepeatAttrs::axis, "axis", std::nullopt,
+          "The axis; negative counts from the last; None: the flattened array.")
     .input("data", "Any shape.")
     .names_only_input()
     .infer_shape([](const RepeatAttrs &a, Shapes &in, Shapes &out) {

@@ -68,8 +68,8 @@ COHORT_OPERATOR(SwapAxis, SwapAxisAttrs)
     .names_only_input();
 
 COHORT_OPERATOR(transpose, TransposeAttrs)
-    .doc("Puts the axes in another order.")
-    .attr(&TransposeAttrs::axes, "axes", Tuple(), "The axes of data in their new order; reversed if not given.")
+    .doc("Permutes the axes.")
+    .attr(&TransposeAttrs::axes, "axes", Tuple(), "The axes of data in their new order; default: reversed.")
     .input("data", "Any shape.")
     .infer_shape(infer_shape<TransposeAttrs>)
     .gradient(gradient())

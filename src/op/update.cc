@@ -120,7 +120,7 @@ void infer_update_dtype(Dtypes &in, Dtypes &out, Dtype rest) {
 
 namespace {
 
-// The states are `states`; the master weight of an mp_ form is among them.
+// `states` includes the master weight of an mp_ form.
 template <typename A>
 OpBuilder<A> single(const char *name, const char *doc, const std::vector<const char *> &states, bool master = false) {
   OpBuilder<A> op(name);
@@ -139,10 +139,10 @@ OpBuilder<A> single(const char *name, const char *doc, const std::vector<const c
   return op;
 }
 
-// With a last input that holds rescale_grad.
+// Adds a last input that holds rescale_grad.
 template <typename A>
 OpBuilder<A> with_rescale(OpBuilder<A> op, Dtype states) {
-  op.input("rescale_grad", "The scale of the gradient; where it is 0, infinite or NaN, nothing is changed.")
+  op.input("rescale_grad", "The scale of the gradient; if it is 0, infinite or NaN, nothing is changed.")
       .infer_shape([](const A &, Shapes &in, Shapes &out) { infer_update_shape(in, out, in.size() - 1); })
       .infer_dtype([states](const A &, Dtypes &in, Dtypes &out) {
         Dtypes others(in.begin(), in.end() - 1);
@@ -175,11 +175,11 @@ template <typename A>
 OpBuilder<A> with_betas(OpBuilder<A> op, float epsilon) {
   return op.attr(&A::beta1, "beta1", 0.9f, "Decay of the mean.")
       .attr(&A::beta2, "beta2", 0.999f, "Decay of the variance.")
-      .attr(&A::epsilon, "epsilon", epsilon, "Keeps the divisor from 0.");
+      .attr(&A::epsilon, "epsilon", epsilon, "Added to the divisor, so that it is not 0.");
 }
 template <typename A>
 void lazy(OpBuilder<A> op) {
-  op.ignored("lazy_update", "boolean", "1", "No meaning here: gradients are dense.");
+  op.ignored("lazy_update", "boolean", "1", "Ignored: gradients are dense.");
 }
 
 OpBuilder<LambPhase2Attrs> lamb_phase2(const char *name, bool master) {
@@ -213,7 +213,7 @@ void define_lamb_phase1(const char *name, const std::vector<const char *> &state
   auto op = single<LambPhase1Attrs>(name, "The first half of a LAMB update: the direction.", states, master);
   with_betas(op, 1e-6f)
       .required(&LambPhase1Attrs::t, "t", "Number of this update, from 1.")
-      .attr(&LambPhase1Attrs::bias_correction, "bias_correction", true, "Whether the means are corrected.")
+      .attr(&LambPhase1Attrs::bias_correction, "bias_correction", true, "Whether mean and variance are bias-corrected.")
       .required(&LambPhase1Attrs::wd, "wd", "Weight decay.");
   with_scale(op);
   if (master) {  // the direction is float32
@@ -250,7 +250,7 @@ std::vector<int> first_inputs(int count) {
   with_scale(
       with_decay(with_momentum(with_lr(single<SgdMomAttrs>(
           "signum_update", "m = momentum m - (1 - momentum) (g + wd w); (1 - lr wd_lh) w + lr sign(m)", {"mom"})))))
-      .attr(&SgdMomAttrs::wd_lh, "wd_lh", 0.0f, "Weight decay apart from the gradient.");
+      .attr(&SgdMomAttrs::wd_lh, "wd_lh", 0.0f, "Weight decay separate from the gradient.");
 
   {
     auto op = single<AdamAttrs>("adam_update", "Adam: w - lr mean / (sqrt(var) + epsilon)", {"mean", "var"})
@@ -261,7 +261,7 @@ std::vector<int> first_inputs(int count) {
   const auto adamw = [](OpBuilder<AdamWAttrs> op) {
     op.required(&AdamWAttrs::lr, "lr", "Learning rate.");
     with_decay(with_betas(op, 1e-8f))
-        .required(&AdamWAttrs::eta, "eta", "Scale of step and decay.")
+        .required(&AdamWAttrs::eta, "eta", "Scale of both step and decay.")
         .attr(&AdamWAttrs::clip_gradient, "clip_gradient", -1.0f,
               "Largest absolute value of a scaled gradient; below 0: no limit.");
   };
@@ -276,7 +276,7 @@ std::vector<int> first_inputs(int count) {
     op.required(&RmsPropAttrs::lr, "lr", "Learning rate.")
         .attr(&RmsPropAttrs::gamma1, "gamma1", 0.95f, "Decay of the mean square.");
     if (centered) op.attr(&RmsPropAttrs::gamma2, "gamma2", 0.9f, "Decay of the step.");
-    op.attr(&RmsPropAttrs::epsilon, "epsilon", 1e-8f, "Keeps the divisor from 0.");
+    op.attr(&RmsPropAttrs::epsilon, "epsilon", 1e-8f, "Added to the divisor, so that it is not 0.");
     with_scale(with_decay(op))
         .attr(&RmsPropAttrs::clip_weights, "clip_weights", -1.0f,
               "Largest absolute value of a weight; below 0: no limit.");
@@ -288,15 +288,15 @@ std::vector<int> first_inputs(int count) {
   for (const char *name : {"_adagrad_update", "_sparse_adagrad_update"}) {
     auto op = single<AdagradAttrs>(name, "AdaGrad: h = h + g^2; w - lr (g / sqrt(h + epsilon) + wd w)", {"history"})
                   .required(&AdagradAttrs::lr, "lr", "Learning rate.")
-                  .attr(&AdagradAttrs::epsilon, "epsilon", 1e-7f, "Keeps the divisor from 0.");
+                  .attr(&AdagradAttrs::epsilon, "epsilon", 1e-7f, "Added to the divisor, so that it is not 0.");
     with_scale(with_decay(op));
   }
   {
     OpBuilder<AdagradAttrs> op("_contrib_group_adagrad_update");
-    op.doc("AdaGrad with one history for each row: h = h + mean(g^2); w - lr g / sqrt(h + epsilon)")
+    op.doc("AdaGrad with one history value per row: h = h + mean(g^2); w - lr g / sqrt(h + epsilon)")
         .input("weight", "The parameter.")
         .input("grad", "The gradient of the weight.")
-        .input("history", "A number for each row, (rows, 1), changed in place.")
+        .input("history", "One number per row, (rows, 1), changed in place.")
         .mutates({2})
         .inplace(0, 0)
         .required(&AdagradAttrs::lr, "lr", "Learning rate.")
@@ -308,21 +308,21 @@ std::vector<int> first_inputs(int count) {
           if (in[0].rank() == 0) throw Error(Code::kShape, "weight: expected at least one axis, found ()", "weight");
           unify(in[2], Shape{in[0][0], 1}, "history");
         });
-    with_scale(op).attr(&AdagradAttrs::epsilon, "epsilon", 1e-5f, "Keeps the divisor from 0.");
+    with_scale(op).attr(&AdagradAttrs::epsilon, "epsilon", 1e-5f, "Added to the divisor, so that it is not 0.");
   }
   {
     auto op = single<FtrlAttrs>("ftrl_update", "Follow the regularised leader.", {"z", "n"})
                   .alias("_sparse_ftrl_update")
                   .required(&FtrlAttrs::lr, "lr", "Learning rate.")
                   .attr(&FtrlAttrs::lamda1, "lamda1", 0.01f, "L1 regularisation.")
-                  .attr(&FtrlAttrs::beta, "beta", 1.0f, "Beta of the learning rate of a coordinate.");
+                  .attr(&FtrlAttrs::beta, "beta", 1.0f, "Smoothing term of the per-coordinate learning rate.");
     with_scale(with_decay(op));
   }
   single<FtmlAttrs>("ftml_update", "Follow the moving leader.", {"d", "v", "z"})
       .required(&FtmlAttrs::lr, "lr", "Learning rate.")
       .attr(&FtmlAttrs::beta1, "beta1", 0.6f, "Decay of the mean.")
       .attr(&FtmlAttrs::beta2, "beta2", 0.999f, "Decay of the variance.")
-      .attr(&FtmlAttrs::epsilon, "epsilon", 1e-8f, "Keeps the divisor from 0.")
+      .attr(&FtmlAttrs::epsilon, "epsilon", 1e-8f, "Added to the divisor, so that it is not 0.")
       .required(&FtmlAttrs::t, "t", "Number of this update, from 1.")
       .attr(&FtmlAttrs::wd, "wd", 0.0f, "Weight decay.")
       .attr(&FtmlAttrs::rescale_grad, "rescale_grad", 1.0f, "Scale of the gradient.")
@@ -348,8 +348,8 @@ COHORT_OPERATOR(multi_sum_sq, MultiSumSqAttrs)
 
 COHORT_OPERATOR(multi_lars, MultiLarsAttrs)
     .doc("Learning rates scaled by the norms of weights and gradients.")
-    .required(&MultiLarsAttrs::eta, "eta", "Trust in the scale.")
-    .required(&MultiLarsAttrs::eps, "eps", "Keeps the divisor from 0.")
+    .required(&MultiLarsAttrs::eta, "eta", "Trust coefficient.")
+    .required(&MultiLarsAttrs::eps, "eps", "Added to the divisor, so that it is not 0.")
     .attr(&MultiLarsAttrs::rescale_grad, "rescale_grad", 1.0f, "Scale of the gradients.")
     .input("lrs", "Learning rates.")
     .input("weights_sum_sq", "Sums of squares of the weights.")
@@ -379,7 +379,7 @@ struct ResetAttrs {
 
 COHORT_OPERATOR(reset_arrays, ResetAttrs)
     .doc("Sets all elements of the arrays to 0.")
-    .required(&ResetAttrs::num_arrays, "num_arrays", "How many arrays.")
+    .required(&ResetAttrs::num_arrays, "num_arrays", "The number of arrays.")
     .variadic("array", "num_arrays", "Arrays of any shapes, changed in place.")
     .outputs([](const ResetAttrs &) { return 0; })
     .mutates(first_inputs(4096))

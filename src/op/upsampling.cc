@@ -40,7 +40,7 @@ void infer_bilinear(const A &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(UpSampling, UpSamplingAttrs)
     .doc("Enlarges images by an integer factor.")
-    .variadic("arg", "num_args", "Images to repeat the elements of, (batch, channels, height, width).")
+    .variadic("arg", "num_args", "Images whose elements are repeated, (batch, channels, height, width).")
     .input_if(
         "data", [](const A &a) { return a.bilinear; }, "Images, (batch, channels, height, width).")
     .input_if(
@@ -48,12 +48,12 @@ COHORT_OPERATOR(UpSampling, UpSamplingAttrs)
     .init("[\"bilinear\", {}]")
     .required(&A::scale, "scale", "The factor.")
     .range(1, 1000)
-    .attr(&A::num_filter, "num_filter", 0, "The number of channels, for bilinear; taken from data.")
+    .attr(&A::num_filter, "num_filter", 0, "The number of channels, for bilinear; ignored, taken from data.")
     .required_choice(&A::bilinear, "sample_type", {{"bilinear", true}, {"nearest", false}},
-                     "How elements between are made.")
+                     "Whether to repeat elements or to interpolate.")
     .choice(&A::sums, "multi_input_mode", {{"concat", false}, {"sum", true}}, false,
-            "What becomes of several inputs: their channels follow each other, or are added.")
-    .ignored("workspace", "long (non-negative)", "512", "No meaning here.")
+            "How several inputs are combined: concatenated along the channels, or added.")
+    .ignored("workspace", "long (non-negative)", "512", "Ignored.")
     .infer_shape([](const A &a, Shapes &in, Shapes &out) {
       if (in.empty()) throw Error(Code::kInvalidArgument, "expected at least one input, found none", "num_args");
       if (!in[0].rank_known()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes to steps. Operators that only look at memory under another shape become aliases and vanish.
+// Turns nodes into steps. Operators that only reshape memory (views) become aliases without a step.
 #include <algorithm>
 #include <iterator>
 
@@ -75,7 +75,7 @@ bool Ir::has_kernel(const IrStep &step) const { return kernels(step).find(spec_o
 
 namespace {
 
-// What is made of an argument is out of date once a step has written that.
+// A result computed from an argument is outdated once a step has written that argument.
 std::vector<bool> constants_of(const PlanRequest &request) {
   const Graph &graph = *request.graph;
   std::vector<bool> written(graph.nodes.size(), false), constants = request.constants;
@@ -90,12 +90,12 @@ std::vector<bool> constants_of(const PlanRequest &request) {
   return constants;
 }
 
-// Makes steps and values of nodes. Each function answers the values of the node's outputs.
+// Creates the steps and values of nodes. Each function returns the values of the node's outputs.
 class IrBuilder {
  public:
   explicit IrBuilder(Ir *ir) : ir_(*ir) {}
 
-  // `n`: of the network. `is_whole`: the node itself, not one inside it.
+  // `n`: index of the network's node. `is_whole`: `node` is that node itself, not one inside it.
   std::vector<int> add(const Node &node, int n, const std::vector<int> &inputs, const Shapes &shapes,
                        const Dtypes &dtypes, bool is_whole) {
     const auto spec_of = [&](int output) {
@@ -130,7 +130,8 @@ class IrBuilder {
     return ir_.steps.back().outputs;
   }
 
-  // What a fused layer runs, step by step, so that passes see it: constants of it are made once, layouts go through.
+  // Adds the steps inside a fused layer individually, so that later passes see them: constants are computed once, and
+  // layouts pass through.
   std::vector<int> add_inside(const Node &node, int n, const std::vector<int> &inputs) {
     const NodeGraph &inside = static_cast<const NodeGraph &>(*node.op->subgraphs_of(node.parsed)[0]);
     const Graph &graph = inside.graph();
@@ -211,8 +212,9 @@ void place_outputs(Ir &ir) {
       source.index = int(h);
       continue;
     }
-    if (graph.nodes[size_t(graph.heads[h].node)]->is_variable()) continue;  // the argument's own array (EXE-07)
-    // A view of an argument, or an output that is listed twice: a copy of it, right after the node.
+    if (graph.nodes[size_t(graph.heads[h].node)]->is_variable())
+      continue;  // the output is the argument's own array (EXE-07)
+    // A view of an argument, or an output listed twice, needs a copy, right after the node.
     IrValue output;
     output.spec = ir.values[size_t(value)].spec;
     output.location = ValueLocation::kOutput;

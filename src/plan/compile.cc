@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes in their order, and what is said of the finished plan.
+// Runs the passes in order, and derives the summary fields of the finished plan.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,13 +10,13 @@
 namespace cohort {
 namespace {
 
-// A rough guess of the nanoseconds a step takes on one core: enough to tell a few microseconds from many.
+// A rough estimate of a step's time on one core in nanoseconds: enough to tell a few microseconds from many.
 double estimate_ns(const plan::Ir &ir, const plan::IrStep &step) {
   const plan::Cost cost = plan::cost_of(ir, step);
   return 80 + cost.bytes / 16 + cost.flops / 32;
 }
 
-constexpr double kBriefNs = 20000;  // about two wake-ups of another thread
+constexpr double kBriefNs = 20000;  // about twice the time to wake another thread
 
 bool is_brief(const plan::Ir &ir, size_t begin, size_t end) {
   double total = 0;
@@ -24,8 +24,8 @@ bool is_brief(const plan::Ir &ir, size_t begin, size_t end) {
   return total < kBriefNs;
 }
 
-// An argument is done with after the last backward step that writes or reads its gradient, or reads its value: several
-// arguments may have the gradient that was made in the array of one.
+// An argument is complete after the last backward step that writes or reads its gradient, or reads its value, since
+// several arguments may share a gradient computed in the array of one of them.
 void order_gradients(Plan *plan) {
   std::map<int, size_t> done;
   for (size_t s = plan->num_forward; s < plan->steps.size(); ++s) {
@@ -44,7 +44,7 @@ void order_gradients(Plan *plan) {
                    [](const auto &a, const auto &b) { return a.second < b.second; });
 }
 
-// Arguments that are no mere inputs: an update's weights, a gamma that is fixed.
+// Arguments that the network writes: an update's weights, a fixed gamma.
 void find_written_arguments(const plan::Ir &ir, Plan *plan) {
   const Graph &graph = *ir.request->graph;
   const PassKind forward = ir.request->is_train ? PassKind::kTraining : PassKind::kInference;
@@ -63,7 +63,7 @@ void find_written_arguments(const plan::Ir &ir, Plan *plan) {
   }
 }
 
-// What backward reads of a forward pass.
+// Finds the values of a forward pass that backward reads.
 void find_kept(const plan::Ir &ir, Plan *plan) {
   std::set<int> made, kept;
   const auto visit = [&](size_t begin, size_t end, const auto &fn) {

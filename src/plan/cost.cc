@@ -4,8 +4,8 @@
 namespace cohort::plan {
 namespace {
 
-// A backward step makes a product as large as that of the forward step for each of the data and the weight, its first
-// outputs, whose gradient is wanted.
+// A backward step computes one product as large as the forward step's for each wanted gradient among its first two
+// outputs, those of data and weight.
 double num_products(const IrStep &step) {
   if (!step.backward) return 1;
   double count = 0;

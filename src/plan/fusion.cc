@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several operators in one kernel, where the backend has a kernel that takes them so (KernelEntry::fuses). Which
-// operators these are, they say themselves (op/op.hpp).
+// Merges several operators into one kernel if the backend has a kernel that fuses them (KernelEntry::fuses). The
+// operators declare what can be fused (op/op.hpp).
 //   training:  BatchNorm + relu in one step, forward and backward
-//   inference: a batch norm behind a layer goes into the layer's weights
-//   both:      activation and residual sum as post-operations of the layer before them; chains of point-wise operators
+//   inference: a batch norm after a layer is folded into the layer's weights
+//   both:      activation and residual sum become post-operations of the layer before them; chains of point-wise
+//   operators
 #include <algorithm>
 #include <optional>
 
@@ -14,8 +15,8 @@
 namespace cohort::plan {
 namespace {
 
-// The step with one more post-operation, and `addend` (-1: none) as a further input, if its device has a kernel for
-// that, be it one on bytes.
+// Returns the step with one more post-operation, and `addend` (-1: none) as a further input, if its device has a kernel
+// for that or it can become an int8 layer.
 std::optional<IrStep> with_post(const Ir &ir, const IrStep &step, PostOp post, int addend = -1) {
   IrStep fused = step;
   fused.post.push_back(post);
@@ -24,14 +25,14 @@ std::optional<IrStep> with_post(const Ir &ir, const IrStep &step, PostOp post, i
   return fused;
 }
 
-// The activation of a node if it is one of those whose gradient needs its output alone, else -1.
+// The activation of a step if its gradient needs only its output, otherwise -1.
 int activation_of(const IrStep &step) {
   if (!step.op || step.backward || !step.op->activation) return -1;
   const int type = step.op->activation(step.attrs);
   return type == ActivationAttrs::kSoftsign ? -1 : type;
 }
 
-// Which forward step makes each value, and who reads it.
+// The forward step that produces each value, and how often the value is read.
 struct Links {
   std::vector<int> maker;
   std::vector<int> uses;
@@ -43,7 +44,7 @@ struct Links {
       }
     }
   }
-  // The step that made `value` for nobody else, in working memory; -1 if there is none.
+  // The step that produced `value` in the arena, if the value has a single reader; otherwise -1.
   int private_maker(const Ir &ir, int value) const {
     if (value < 0 || ir.values[size_t(value)].alias >= 0 || uses[size_t(value)] != 1) return -1;
     if (ir.values[size_t(value)].location != ValueLocation::kArena) return -1;
@@ -79,7 +80,7 @@ bool is_constant(const Ir &ir, int v) {
 void fold_norms(Ir &ir) {
   Links links(ir);
   std::vector<bool> dropped(ir.steps.size(), false);
-  std::vector<std::pair<size_t, IrStep>> folds;  // (before this step, fold)
+  std::vector<std::pair<size_t, IrStep>> folds;  // (insert before this step, fold)
   for (size_t s = 0; s < ir.steps.size(); ++s) {
     IrStep &norm = ir.steps[s];
     if (!norm.op || !norm.op->channel_scaling) continue;
@@ -132,7 +133,7 @@ void fold_norms(Ir &ir) {
   ir.num_forward = ir.steps.size();
 }
 
-// layer -> elemwise_add with something that is there already: the layer adds it.
+// Fuses elemwise_add into the layer that produces the later operand.
 void fuse_sums(Ir &ir) {
   Links links(ir);
   std::vector<bool> dropped(ir.steps.size(), false);
@@ -145,7 +146,7 @@ void fuse_sums(Ir &ir) {
     if (m < 0 || dropped[size_t(m)] || position(early) >= m) continue;
     IrStep &layer = ir.steps[size_t(m)];
     if (!layer.post.empty() || layer.outputs[0] != late || layer.device != ir.steps[s].device) continue;
-    // Never in place: a product keeps partial sums in its output before it reads the addend.
+    // Never in place: a matrix product keeps partial sums in its output before it reads the addend.
     std::optional<IrStep> fused = with_post(ir, layer, {PostOp::Kind::kSum, 0}, early);
     if (!fused) continue;
     layer = std::move(*fused);
@@ -157,7 +158,7 @@ void fuse_sums(Ir &ir) {
   ir.drop_steps(dropped);
 }
 
-// What the layer before the step can do in its place.
+// The post-operation with which the preceding layer can replace the step.
 std::optional<PostOp> post_of(const IrStep &step) {
   const int type = activation_of(step);
   if (type >= 0) return PostOp{PostOp::Kind::kActivation, type};

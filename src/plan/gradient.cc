@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backward steps, in reverse order of the forward ones. Each value collects the gradients that its readers give it;
-// the step that made the value reads their sum.
+// Adds the backward steps, in reverse order of the forward steps. Each value collects the gradients from its readers;
+// the step that produced the value reads their sum.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,8 +19,8 @@ class GradientPass {
     mark_wanted();
     ir_.head_gradients.assign(ir_.heads.size(), -1);
     take_head_gradients();
-    // An argument is done with once its first reader is: writing its gradient then frees memory and lets it be
-    // exchanged.
+    // Writes an argument's gradient as soon as its first reader has been differentiated: this frees memory, and the
+    // gradient can be exchanged early.
     const std::vector<std::vector<int>> done_after = arguments_by_first_reader();
     for (size_t s = ir_.num_forward; s-- > 0;) {
       differentiate(int(s));
@@ -36,7 +36,7 @@ class GradientPass {
                                                                  : GradReq::kNull;
   }
 
-  // The value's root if gradients flow back to it, else -1.
+  // The value's root if a gradient flows back to it, otherwise -1.
   int reach(int value) const {
     const int root = ir_.root(value);
     return ir_.values[size_t(value)].blocks_gradient || !wanted_[size_t(root)] ? -1 : root;
@@ -74,7 +74,7 @@ class GradientPass {
     }
   }
 
-  // Where gradients begin: times the loss scale, if there is one.
+  // Multiplies a gradient that starts here by the loss scale, if there is one.
   int scaled(int gradient, int node) {
     if (!ir_.request->scales_loss) return gradient;
     const int result = add_like(gradient);
@@ -86,7 +86,7 @@ class GradientPass {
     return result;
   }
 
-  // Arguments that want a gradient, by the first step that reads them; last those that none reads.
+  // Arguments that want a gradient, by the first step that reads them; the last entry has those that no step reads.
   std::vector<std::vector<int>> arguments_by_first_reader() const {
     std::vector<std::vector<int>> arguments(ir_.num_forward + 1);
     std::vector<size_t> first(ir_.values.size(), ir_.num_forward);
@@ -99,17 +99,19 @@ class GradientPass {
     return arguments;
   }
 
-  // `gradient`, of the shape of `value`, flows back to it.
+  // Adds `gradient`, which has the shape of `value`, to the gradients of `value`.
   void give(int value, int gradient) {
     const int root = reach(value);
     if (root < 0) return;
     if (root != value) gradient = ir_.add_alias(gradient, ir_.values[size_t(root)].spec.shape);
-    if (const int wide = ir_.values[size_t(root)].narrow_of; wide >= 0) {  // each by itself: sums are wide
+    if (const int wide = ir_.values[size_t(root)].narrow_of;
+        wide >= 0) {  // cast each one, so that sums are computed in the wide type
       give(wide, add_cast(gradient, wide, ir_.steps.back().node));
       return;
     }
     const int device = ir_.values[size_t(root)].device;
-    if (ir_.values[size_t(ir_.root(gradient))].device != device) {  // back over the border that forward crossed
+    if (ir_.values[size_t(ir_.root(gradient))].device !=
+        device) {  // back across the device boundary that forward crossed
       const int copy = add_like(root);
       const int from = ir_.values[size_t(ir_.root(gradient))].device;
       IrStep &step = add_step("_CrossDeviceCopy", ir_.steps.back().node, ir_.copying_device(from, device));
@@ -131,7 +133,7 @@ class GradientPass {
     return ir_.steps.back();
   }
 
-  // `from` in the type of `like`.
+  // Casts `from` to the type of `like`.
   int add_cast(int from, int like, int node) {
     const int cast = add_like(like);
     ir_.values[size_t(cast)].device = ir_.values[size_t(ir_.root(from))].device;
@@ -141,11 +143,12 @@ class GradientPass {
     return cast;
   }
 
-  // What the backward pass reads for an input of the forward pass: arguments as they are by then (BWD-08).
+  // The value that backward reads for a forward input: arguments are read as they are at that time (BWD-08).
   int as_now(int value, int node) {
     const int narrow = ir_.root(value), wide = ir_.values[size_t(narrow)].narrow_of;
     if (wide < 0) return value;
-    if (ir_.is_parameter(wide) && !ir_.request->separate_nodes) return value;  // kept, and made anew if it was written
+    if (ir_.is_parameter(wide) && !ir_.request->separate_nodes)
+      return value;  // kept, and recomputed after it was written
     const ValueLocation location = ir_.values[size_t(wide)].location;
     if (location != ValueLocation::kArgument && location != ValueLocation::kAuxiliary) return value;
     const auto known = cast_now_.find(narrow);
@@ -154,7 +157,7 @@ class GradientPass {
     return value == narrow ? now : ir_.add_alias(now, ir_.values[size_t(value)].spec.shape);
   }
 
-  // What a step overwrites: a bound array, or a copy of what others read, too.
+  // The array that a step may overwrite: a bound array itself, or a copy of a value that others also read.
   int for_writing(int value, int node) {
     if (ir_.values[size_t(ir_.root(value))].location == ValueLocation::kArgument) return value;
     const int copy = add_like(value);
@@ -171,7 +174,7 @@ class GradientPass {
     return ir_.add_value(std::move(fresh));
   }
 
-  // The sum of what `root` was given, or -1 if that is nothing.
+  // The sum of the gradients of `root`, or -1 if there are none.
   int collect(int root, int node) {
     std::vector<int> &given = given_[size_t(root)];
     if (given.size() > 1) {
@@ -226,7 +229,7 @@ class GradientPass {
       made.push_back(reach(inputs[size_t(k)]) < 0 ? -1 : add_like(inputs[size_t(k)]));
       if (made.back() >= 0) ir_.values[size_t(made.back())].device = device;
     }
-    const IrStep forward = ir_.steps[size_t(s)];  // a copy: add_step moves the steps
+    const IrStep forward = ir_.steps[size_t(s)];  // a copy, because add_step reallocates the steps
     std::vector<int> read = head_gradients;
     for (int i : gradient.inputs) {
       if (size_t(i) >= inputs.size()) continue;
@@ -255,7 +258,7 @@ class GradientPass {
     }
   }
 
-  // Monitors are shown gradients in the network's types.
+  // Monitors see gradients in the network's types.
   void report(int step, int node, int input, int value) {
     const Graph::Input &of = ir_.request->graph->inputs[size_t(node)][size_t(input)];
     const Dtype type = ir_.request->inferred->dtypes[size_t(of.node)][size_t(of.index)];
@@ -295,7 +298,7 @@ class GradientPass {
       add_step("_fill_zero", node, device).outputs = {array};
       return;
     }
-    // Where a step makes it, it is made in the bound array itself.
+    // If a step produces the gradient, let it write directly to the bound array.
     const int root = ir_.root(gradient);
     IrValue &source = ir_.values[size_t(root)];
     if (from_outside_.count(root) == 0 && source.location == ValueLocation::kArena && source.device == device) {
@@ -310,10 +313,10 @@ class GradientPass {
   }
 
   Ir &ir_;
-  std::vector<bool> wanted_;               // per value of the forward pass: some argument behind it wants a gradient
-  std::vector<std::vector<int>> given_;    // per value of the forward pass
-  std::unordered_set<int> from_outside_;   // values that no step makes: gradients of heads
-  std::unordered_map<int, int> cast_now_;  // narrow values of arguments, and those that the backward pass reads
+  std::vector<bool> wanted_;               // per forward value: an argument it depends on wants a gradient
+  std::vector<std::vector<int>> given_;    // per forward value: its gradients so far
+  std::unordered_set<int> from_outside_;   // values not produced by steps: head gradients
+  std::unordered_map<int, int> cast_now_;  // narrow copies of arguments, and the casts that backward reads instead
 };
 
 }  // namespace
@@ -325,7 +328,7 @@ void add_gradients(Ir &ir) { GradientPass(ir).run(); }
 namespace cohort {
 
 std::vector<bool> heads_with_gradient(const Graph &graph, const std::vector<GradReq> &grad_reqs) {
-  std::vector<bool> flows(graph.nodes.size(), false);  // from a node's outputs to an argument
+  std::vector<bool> flows(graph.nodes.size(), false);  // whether a gradient flows from a node's outputs to an argument
   for (size_t i = 0; i < graph.arguments.size(); ++i) {
     flows[size_t(graph.arguments[i])] = grad_reqs[i] != GradReq::kNull;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the kernels in running order. Each is offered its inputs as they lie, may ask for other layouts and says in
-// which layout it leaves its outputs; reorders are put in between and shared. Arrays the host sees are row-major.
+// Constructs the kernels in execution order. Each kernel is offered its inputs' current layouts, may request others,
+// and states the layouts of its outputs. Reorders are inserted in between and shared. Arrays visible to the host are
+// row-major.
 #include <algorithm>
 #include <map>
 
@@ -42,9 +43,8 @@ class LayoutPass {
   }
 
  private:
-  // Values that depend on constant arguments alone; the steps that make them go into the prologue. In training these
-  // are parameters in a narrower type: forward and backward pass read one copy, which is made when an update has
-  // written.
+  // Marks values that depend only on constant arguments; the steps that compute them go to the prologue. In training
+  // these are parameters in a narrower type: forward and backward read one copy, which is recomputed after an update.
   void mark_constants() {
     constant_.assign(ir_.values.size(), false);
     sources_.resize(ir_.values.size());
@@ -79,7 +79,7 @@ class LayoutPass {
            ir_.values[size_t(step.outputs[0])].device == ir_.values[size_t(step.inputs[0])].device;
   }
 
-  // Of the plan's own.
+  // True for casts that the plan inserted.
   static bool is_cast(const IrStep &step) {
     return step.kernel == kCastCopy || (step.inserted && step.op && step.op->name == "Cast");
   }
@@ -115,7 +115,7 @@ class LayoutPass {
     return new_value(spec, device);
   }
 
-  // Puts a finished step into the plan; one that depends on constants alone into the prologue, its outputs into
+  // Adds a finished step to the plan. A step that depends only on constants goes to the prologue, and its outputs to
   // constant memory.
   void emit(PlanStep step, bool prologue) {
     if (!prologue) {
@@ -143,10 +143,10 @@ class LayoutPass {
     return text(kernel, " '", ir_.node(node).name, "'");
   }
 
-  // `value` in another layout, made once; of an array that the host sees, once for the forward and once for the
-  // backward pass: the host may write it between the two, and backward reads it as it is then (BWD-08).
+  // Returns `value` in another layout, converted once. Arrays visible to the host are converted once per forward and
+  // once per backward pass: the host may write them in between, and backward reads the current values (BWD-08).
   int reordered(int value, const LayoutPtr &layout, int node) {
-    const int device = ir_.values[size_t(ir_.root(value))].device;  // which knows its layouts
+    const int device = ir_.values[size_t(ir_.root(value))].device;  // the device that defines the layout
     const ValueLocation location = ir_.values[size_t(value)].location;
     const bool fixed = location == ValueLocation::kArena || location == ValueLocation::kConstant;
     for (const Reordered &known : reordered_[value]) {
@@ -176,7 +176,7 @@ class LayoutPass {
     emit(std::move(step), is_constant(from) && ir_.values[size_t(to)].location == ValueLocation::kArena);
   }
 
-  // A view of something that does not lie row-major is a view of its row-major copy.
+  // A view of a value that is not row-major becomes a view of its row-major copy.
   int dense_view(int value, int node) {
     if (ir_.values[size_t(value)].alias < 0) return value;
     const int root = ir_.root(value);
@@ -190,7 +190,7 @@ class LayoutPass {
     return reordered(value, layout, node);
   }
 
-  // The layout that all tensors of a point-wise step can share: the first one that is neither row-major nor padded.
+  // A layout that all tensors of a point-wise step can share: the first one that is not row-major and has no padding.
   LayoutPtr common_layout(const IrStep &step, const std::vector<int> &inputs) const {
     for (int v : inputs) {
       const TensorSpec &spec = ir_.values[size_t(v)].spec;
@@ -211,7 +211,7 @@ class LayoutPass {
     return nullptr;
   }
 
-  // Brief programs run on one thread, wherever they run.
+  // Brief programs run on one thread.
   int num_threads() const {
     return (in_backward_ ? plan_.brief_backward : plan_.brief_forward) ? 1 : request_.num_threads;
   }
@@ -281,7 +281,7 @@ class LayoutPass {
     emit(std::move(made), prologue);
     for (const auto &[from, to] : moved) {
       add_reorder(from, to, step.node, step.device);
-      // Later readers may take either; the one as made is often the one they like.
+      // Later readers may use either; the original layout is often the one they prefer.
       reordered_[to].push_back({ir_.values[size_t(from)].spec.layout, in_backward_, from});
     }
   }
@@ -341,8 +341,8 @@ class LayoutPass {
     return spec;
   }
 
-  // Gives the outputs the layouts in which the kernel writes them. What the user sees must lie row-major: such an
-  // output is made apart, and (as made, where it must lie) is returned.
+  // Gives the outputs the layouts in which the kernel writes them. Outputs visible to the user must be row-major: such
+  // an output is produced separately, and the pair (as produced, as required) is returned.
   std::vector<std::pair<int, int>> place_outputs(const IrStep &step, const StepSpec &spec, const LayoutPtr &flat_layout,
                                                  PlanStep *made) {
     std::vector<std::pair<int, int>> moved;
@@ -364,7 +364,7 @@ class LayoutPass {
     return moved;
   }
 
-  // The kernel is told the shape of an output even where nobody wants it.
+  // The kernel gets the shape of an output even if it is not wanted.
   TensorSpec spec_of_unwanted(const IrStep &step, size_t output) const {
     TensorSpec spec = ir_.values[size_t(step.like.at(output))].spec;
     spec.layout = nullptr;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lifetimes, in-place reuse and offsets. Blocks are placed from the largest down, each at the lowest offset where
-// nothing that lives at the same time lies (greedy by size): the closest packing that is known to be fast, but it
-// compares each block with each. Many blocks are placed in the order of time instead, each into the smallest gap that
-// holds it.
+// Computes lifetimes, in-place reuse and offsets. Blocks are placed by descending size, each at the lowest offset that
+// is free during its lifetime (greedy by size). This is the tightest known fast packing, but compares all pairs of
+// blocks; plans with many blocks are placed in order of time instead, each block in the smallest gap that fits.
 //
-// What steps of the prologue leave for steps of the main list is kept as long as its sources stay as they are. The
-// rest, their scratch and what goes from one of them to another, lies in the arena while they run: where the pass that
-// comes behind them will put its own, or, as a backward pass finds what forward has left there, behind all that.
+// Outputs of the prologue that main steps read are kept until their sources change. The others, and scratch, are in the
+// arena while the prologue runs: before a forward pass at the start of the arena, before a backward pass after the
+// region that holds the values of the forward pass.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -18,7 +17,7 @@ namespace {
 
 constexpr size_t kFewBlocks = 4096;
 
-// Memory of one device that grows as needed.
+// Free gaps in memory of one device that grows as needed.
 class FreeGaps {
  public:
   size_t take(size_t bytes) {
@@ -66,18 +65,18 @@ class FreeGaps {
     by_size_.erase({bytes, at});
   }
 
-  std::map<size_t, size_t> by_offset_;           // gaps; no two touch
+  std::map<size_t, size_t> by_offset_;           // gaps; adjacent ones are merged
   std::set<std::pair<size_t, size_t>> by_size_;  // the same as (bytes, offset)
   size_t end_ = 0;
 };
 
 struct ArenaBlock {
   size_t bytes = 0;
-  int first = -1, last = -1;  // steps, both inclusive
+  int first = -1, last = -1;  // lifetime as steps, both inclusive
   int device = 0;
   size_t offset = 0;
-  int inside = -1;       // the block whose memory it takes over
-  bool is_value = true;  // no scratch, and no argument or gradient of one in a form that a kernel wants
+  int inside = -1;       // the block whose memory it reuses
+  bool is_value = true;  // not scratch, and not a converted argument or gradient
 };
 
 class MemoryPass {
@@ -95,7 +94,7 @@ class MemoryPass {
   }
 
  private:
-  // The block in which the value lies, -1 if it is in none.
+  // The block that holds the value, or -1.
   int block_of(int value) {
     int block = block_of_[size_t(ir_.root(value))];
     while (block >= 0 && blocks_[size_t(block)].inside >= 0) block = blocks_[size_t(block)].inside;
@@ -137,13 +136,13 @@ class MemoryPass {
       touch(step.saved, s);
     }
     if (ir_.request->backward_once) return;
-    // Backward may be repeated after one forward: what it reads of the forward pass stays until its end, or is made
-    // again of what does.
+    // Backward may be repeated after one forward: what it reads of the forward pass stays alive until the end of
+    // backward, or is recomputed from values that do.
     const auto is_kept = [&](int b) {
       return b >= 0 && blocks_[size_t(b)].first < forward && blocks_[size_t(b)].last >= forward;
     };
     std::vector<bool> restored(blocks_.size(), false);
-    const bool restores = ir_.request->devices.size() == 1;  // another one might still read what is made again
+    const bool restores = ir_.request->devices.size() == 1;  // another device might still read the recomputed value
     for (int s = 0; s < forward; ++s) {
       const PlanStep &step = plan_.steps[size_t(s)];
       if (!step.restorer || !restores) continue;
@@ -158,7 +157,7 @@ class MemoryPass {
     if (!plan_.restored.empty()) touch(plan_.restoring_scratch, forward, true);
   }
 
-  // Arguments in another layout or type, and what goes, that way and through sums, into their gradients alone.
+  // Finds arguments converted to another layout or type, and values that are only converted or summed into gradients.
   void find_forms_of_arguments() {
     std::vector<int> num_readers(ir_.values.size(), 0);
     std::vector<bool> of_argument(ir_.values.size(), false), of_gradient(ir_.values.size(), false);
@@ -219,7 +218,7 @@ class MemoryPass {
         }
         from.last = to.last;
         from.is_value |= to.is_value;
-        to.bytes = 0;  // lives in `from`
+        to.bytes = 0;  // uses the memory of `from`
         to.inside = source;
         break;
       }
@@ -241,7 +240,7 @@ class MemoryPass {
       for (int other_index : placed) {
         const ArenaBlock &other = blocks_[size_t(other_index)];
         if (other.device != block.device || other.last < block.first || other.first > block.last) continue;
-        if (other.offset >= at + block.bytes) break;  // it fits into the gap before this one
+        if (other.offset >= at + block.bytes) break;  // fits into the gap before this one
         at = std::max(at, aligned(other.offset + other.bytes));
       }
       block.offset = at;
@@ -279,7 +278,7 @@ class MemoryPass {
 
   void place_prologue() {
     const int count = int(plan_.prologue.size());
-    std::vector<int> last_reader(ir_.values.size(), -1);  // in the prologue; count: a step of the main list
+    std::vector<int> last_reader(ir_.values.size(), -1);  // last prologue step that reads it; count: a main step does
     const auto reads = [&](const std::vector<int> &values, int step) {
       for (const int v : values) {
         if (v >= 0) last_reader[size_t(ir_.root(v))] = step;
@@ -360,9 +359,9 @@ class MemoryPass {
 
   const Ir &ir_;
   Plan &plan_;
-  std::vector<int> block_of_;  // per value, of roots
+  std::vector<int> block_of_;  // per root value
   std::vector<ArenaBlock> blocks_;
-  std::set<int> passes_;  // values of the prologue that nobody reads later
+  std::set<int> passes_;  // prologue values that no main step reads
 };
 
 }  // namespace

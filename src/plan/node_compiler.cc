@@ -9,7 +9,7 @@
 namespace cohort::plan {
 namespace {
 
-void *behind(void *memory, size_t offset) { return static_cast<char *>(memory) + offset; }
+void *at_offset(void *memory, size_t offset) { return static_cast<char *>(memory) + offset; }
 
 class PlannedSubprogram final : public Subprogram {
  public:
@@ -51,7 +51,7 @@ class PlannedSubprogram final : public Subprogram {
   }
   void *head_gradient(size_t output, void *arena) const override {
     const int slot = plan_.head_gradient_slots[output];
-    return slot < 0 ? nullptr : behind(arena, plan_.slots[size_t(slot)].offset);
+    return slot < 0 ? nullptr : at_offset(arena, plan_.slots[size_t(slot)].offset);
   }
 
  private:
@@ -67,33 +67,33 @@ class PlannedSubprogram final : public Subprogram {
       case ValueLocation::kOutput:
         return arrays.outputs[index];
       case ValueLocation::kArena:
-        return behind(arrays.arena, slot.offset);
+        return at_offset(arrays.arena, slot.offset);
       case ValueLocation::kConstant:
-        return behind(arrays.constants, constants_at_[index] + slot.offset);
+        return at_offset(arrays.constants, constants_at_[index] + slot.offset);
       case ValueLocation::kNowhere:
         break;
     }
     return nullptr;
   }
 
-  // No more threads than the kernels were made for, which have scratch for so many.
+  // Limits threads to the number for which the kernels were made and have scratch.
   Lane narrowed(const Lane &lane, bool brief) const {
     return {std::min(lane.num_threads, brief ? 1 : num_threads_), lane.stream, lane.recorder};
   }
 
   void run(const std::vector<PlanStep> &steps, size_t begin, size_t end, const Arrays &arrays, const Lane &lane) const {
-    const auto place = [&](int slot) { return slot < 0 ? nullptr : address(plan_.slots[size_t(slot)], arrays); };
+    const auto pointer = [&](int slot) { return slot < 0 ? nullptr : address(plan_.slots[size_t(slot)], arrays); };
     for (size_t s = begin; s < end; ++s) {
       const PlanStep &step = steps[s];
       const size_t num_inputs = step.inputs.size();
       SmallArray<void *, 24> pointers(num_inputs + step.outputs.size());
-      for (size_t i = 0; i < num_inputs; ++i) pointers[i] = place(step.inputs[i]);
-      for (size_t j = 0; j < step.outputs.size(); ++j) pointers[num_inputs + j] = place(step.outputs[j]);
+      for (size_t i = 0; i < num_inputs; ++i) pointers[i] = pointer(step.inputs[i]);
+      for (size_t j = 0; j < step.outputs.size(); ++j) pointers[num_inputs + j] = pointer(step.outputs[j]);
       Args args;
       args.inputs = pointers.data();
       args.outputs = pointers.data() + num_inputs;
-      args.scratch = place(step.scratch);
-      args.saved = place(step.saved);
+      args.scratch = pointer(step.scratch);
+      args.saved = pointer(step.saved);
       args.random = arrays.random ? arrays.random + step.node : nullptr;
       try {
         const WorkSpan span(step.info.get());
@@ -107,8 +107,8 @@ class PlannedSubprogram final : public Subprogram {
   const Plan plan_;
   const int num_threads_;
   const size_t num_streams_;
-  std::vector<size_t> arguments_, auxiliary_;  // among the inputs
-  std::vector<size_t> constants_at_;           // of the prologue's steps, in the memory of constants
+  std::vector<size_t> arguments_, auxiliary_;  // positions among the inputs
+  std::vector<size_t> constants_at_;           // offsets of the prologue steps' outputs in the constant memory
   size_t constant_bytes_ = 0;
   bool on_caller_ = false, replays_ = true;
 };
@@ -139,11 +139,12 @@ void infer_inside(const NodeGraph &inside, const std::vector<TensorSpec> &inputs
   infer_shapes_at(graph, shapes, inferred);
   infer_dtypes_at(graph, dtypes, inferred);
   if (inferred->shapes_complete && inferred->dtypes_complete) return;
-  throw Error(Code::kShape, "sub-graph: not all shapes and types inside can be inferred", node);
+  throw Error(Code::kShape,
+              "sub-graph: expected all shapes and types inside to follow from the inputs, found unknown ones", node);
 }
 
 std::unique_ptr<Subprogram> NodeCompiler::compile(size_t index, const Request &asked) const {
-  // As the operator has it: that of a fused layer is not the one that was given.
+  // The operator's own version of the sub-graph, which for a fused layer differs from the given one.
   const NodeGraph &inside = static_cast<const NodeGraph &>(*node_.op->subgraphs_of(node_.parsed)[index]);
   const Graph &graph = inside.graph();
   PlanRequest request;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device runs what: by __ctx_group__ where a map is given (EXE-10), else everything on the default device. Values
-// that a step of another device reads are copied there by a step of the reader's device, or of the GPU among the two.
+// Assigns steps to devices: by __ctx_group__ if a map is given (EXE-10), otherwise all to the default device. A value
+// read on another device is copied by a step on the reader's device, or on the GPU if only one of the two is one.
 #include <map>
 
 #include "base/error.hpp"
@@ -9,7 +9,7 @@
 namespace cohort::plan {
 namespace {
 
-// -1: the node names no group.
+// Returns -1 if the node names no group.
 int group_device(const std::map<std::string, int> &group_devices, const Node &node) {
   const auto group = node.attrs.find("__ctx_group__");
   if (group_devices.empty() || group == node.attrs.end()) return -1;
@@ -34,12 +34,12 @@ std::vector<int> place_nodes(const Graph &graph, const std::map<std::string, int
     const auto given = fixed.find(int(n));
     if (given != fixed.end() && device[n] < 0) device[n] = given->second;
     if (device[n] >= 0 || graph.nodes[n]->is_variable()) continue;
-    for (const Graph::Input &input : graph.inputs[n]) {  // a node without a group goes where its inputs are
+    for (const Graph::Input &input : graph.inputs[n]) {  // a node without a group follows its inputs
       if (device[n] < 0) device[n] = device[size_t(input.node)];
     }
     if (device[n] < 0) device[n] = 0;
   }
-  for (size_t n = graph.nodes.size(); n-- > 0;) {  // a variable without one goes where it is read
+  for (size_t n = graph.nodes.size(); n-- > 0;) {  // a variable without a group follows its reader
     if (graph.nodes[n]->is_variable()) continue;
     for (const Graph::Input &input : graph.inputs[n]) {
       if (device[size_t(input.node)] < 0) device[size_t(input.node)] = device[n];
@@ -59,7 +59,7 @@ void assign_devices(Ir &ir) {
   for (size_t n = 0; n < device.size(); ++n) {
     for (int v : ir.node_values[n]) ir.values[size_t(v)].device = device[n];
   }
-  for (IrValue &value : ir.values) {  // a view lies where its root does
+  for (IrValue &value : ir.values) {  // a view is on the device of its root
     if (value.alias >= 0) value.device = ir.values[size_t(ir.root(value.alias))].device;
   }
   std::map<std::pair<int, int>, int> copies;  // (value, device) -> its copy there

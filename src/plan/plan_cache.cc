@@ -17,7 +17,7 @@ namespace {
 
 // ---- keys ---------------------------------------------------------------------------------------------------------
 
-// All that compile() reads, so that plans of equal keys are equal.
+// Serialises everything that compile() reads, so that plans with equal keys are equal.
 class Key {
  public:
   explicit Key(const PlanRequest &request) {
@@ -36,7 +36,7 @@ class Key {
       for (const ValueRange &range : of_node) add(range.low), add(range.high);
     }
     for (const std::shared_ptr<Device> &device : request.devices) {
-      // Devices of the host are alike; of others, a plan is for the one alone.
+      // Host devices are interchangeable; a plan for any other device is for that one only.
       add(device->context().on_host() ? nullptr : device.get());
     }
     add_map(request.group_devices);
@@ -55,7 +55,7 @@ class Key {
  private:
   void add_node(const Node &node, const std::vector<Graph::Input> &inputs, const Inferred *inferred, size_t n) {
     add(node.op);
-    add_text(node.name);  // in errors
+    add_text(node.name);  // used in error messages
     if (!node.is_variable()) {
       add_map(node.attrs);
       add_list(inputs);
@@ -118,9 +118,9 @@ class PlanCache {
     return plan;
   }
 
-  // Returns the plan that is known under this key now.
+  // Returns the plan now stored under this key.
   std::shared_ptr<const Plan> add(std::string key, bool may_keep, const std::shared_ptr<const Plan> &plan) {
-    std::list<Entry> dropped;  // its plans end outside the lock
+    std::list<Entry> dropped;  // plans in it are destroyed after the lock is released
     const std::lock_guard<std::mutex> lock(mutex_);
     ++compiled_;
     if (const auto known = by_key_.find(key); known != by_key_.end()) {
@@ -172,7 +172,7 @@ class PlanCache {
     if (entry->kept) kept_steps_ -= entry->steps;
     dropped->splice(dropped->end(), entries_, entry);
   }
-  // Whoever uses one that is not kept any more still shares it with others who ask for it.
+  // Stops keeping the least recently used plans beyond the limit. A plan still in use remains shared.
   void trim(std::list<Entry> *dropped) {
     for (auto entry = entries_.end(); kept_steps_ > kKeptSteps && entry != entries_.begin();) {
       --entry;
@@ -181,7 +181,7 @@ class PlanCache {
       kept_steps_ -= entry->steps;
     }
   }
-  // Of plans that are gone.
+  // Removes the entries of destroyed plans.
   void sweep(std::list<Entry> *dropped) {
     for (auto entry = entries_.begin(); entry != entries_.end();) {
       const auto next = std::next(entry);
@@ -192,7 +192,7 @@ class PlanCache {
   }
 
   std::mutex mutex_;          // guards all below
-  std::list<Entry> entries_;  // the last used first
+  std::list<Entry> entries_;  // most recently used first
   std::unordered_map<std::string_view, EntryIterator> by_key_;
   size_t kept_steps_ = 0, sweep_at_ = 64;
   uint64_t compiled_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees of point-wise operators become one kernel: a step whose only reader is point-wise, too, is computed inside its
-// reader, so that its result never goes to memory. Forward and backward steps alike.
+// Fuses trees of point-wise operators into one kernel: a point-wise step whose only reader is point-wise too is
+// computed inside its reader, so that its result is never stored. For forward and backward steps.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -13,13 +13,14 @@ namespace {
 
 constexpr size_t kMostInstructions = 128, kMostInputs = 16;
 
-// A point-wise step as instructions, one for each output that is wanted; operands are its inputs. Empty: it is none.
+// A point-wise step as instructions, one for each wanted output; operands are indices of its inputs. Empty: not
+// point-wise.
 using Instructions = std::vector<PointwiseCall>;
 
-// Steps that become one: the last one and those that it alone reads, directly or not.
+// Steps to be fused into one: the last step, and steps read only within the tree.
 struct Tree {
   std::vector<int> inputs;  // values
-  std::vector<int> steps;   // in an order of execution
+  std::vector<int> steps;   // in execution order
   size_t num_instructions = 0;
 };
 
@@ -62,11 +63,11 @@ Tree tree_of(const IrStep &step, const Instructions &calls) {
       if (operand >= 0) add_input(step.inputs[size_t(operand)], &tree.inputs);
     }
   }
-  if (tree.inputs.empty()) tree.inputs = {step.inputs[0]};  // of constants: a kernel has inputs
+  if (tree.inputs.empty()) tree.inputs = {step.inputs[0]};  // all operands are constant, but a kernel needs an input
   return tree;
 }
 
-// Makes `inner`, the tree of the step that made `value`, a part of `outer`. False if the two are too large together.
+// Merges `inner`, the tree of the step that produced `value`, into `outer`. Returns false if the result is too large.
 bool join(Tree &inner, int value, Tree *outer) {
   std::vector<int> inputs = inner.inputs;
   for (int v : outer->inputs) {
@@ -76,7 +77,8 @@ bool join(Tree &inner, int value, Tree *outer) {
   if (num_instructions > kMostInstructions || inputs.size() > kMostInputs) return false;
   outer->inputs = std::move(inputs);
   outer->num_instructions = num_instructions;
-  if (outer->steps.size() < inner.steps.size()) outer->steps.swap(inner.steps);  // neither reads the other
+  if (outer->steps.size() < inner.steps.size())
+    outer->steps.swap(inner.steps);  // independent, as neither reads the other
   outer->steps.insert(outer->steps.end(), inner.steps.begin(), inner.steps.end());
   inner = {};
   return true;
@@ -93,7 +95,7 @@ class PointwiseFusion {
         trees_(ir.steps.size()) {}
 
   void run() {
-    std::vector<bool> inside(ir_.steps.size(), false);  // of another step's tree
+    std::vector<bool> inside(ir_.steps.size(), false);  // part of another step's tree
     for (size_t s = 0; s < ir_.steps.size(); ++s) {
       const IrStep &step = ir_.steps[s];
       for (int v : step.outputs) {
@@ -119,7 +121,7 @@ class PointwiseFusion {
   }
 
  private:
-  // Whether the step's device has a kernel for trees of the step's type.
+  // Whether the step's device has a fused kernel for the step's type.
   bool has_kernel(const IrStep &step) {
     const auto known =
         has_kernel_.emplace(std::make_pair(step.device, ir_.values[size_t(step.inputs[0])].spec.dtype), false);
@@ -134,13 +136,13 @@ class PointwiseFusion {
     return known.first->second;
   }
 
-  // The point-wise step that made `value` for `reader` alone, -1 if there is none.
+  // The point-wise step whose result `value` only `reader` reads, or -1.
   int private_maker(int value, const IrStep &reader) const {
     const int m = maker_[size_t(value)];
     if (m < 0 || instructions_[size_t(m)].size() != 1 || uses_[size_t(value)] != 1) return -1;
     if (ir_.values[size_t(value)].alias >= 0 || ir_.values[size_t(value)].location != ValueLocation::kArena) return -1;
     const IrStep &step = ir_.steps[size_t(m)];
-    const std::vector<int> &inputs = trees_[size_t(m)].inputs;  // which would be read later
+    const std::vector<int> &inputs = trees_[size_t(m)].inputs;  // they would be read later than now
     const bool may_wait = std::none_of(inputs.begin(), inputs.end(), [this](int v) { return ir_.changes(v); });
     return may_wait && step.backward == reader.backward && step.device == reader.device ? m : -1;
   }
@@ -176,9 +178,9 @@ class PointwiseFusion {
 
   Ir &ir_;
   const std::vector<int> uses_;                       // per value
-  std::vector<int> maker_, number_;                   // per value: its step; its number in the tree that is written out
+  std::vector<int> maker_, number_;                   // per value: its step; its number in the tree being written
   std::vector<Instructions> instructions_;            // per step
-  std::vector<Tree> trees_;                           // per step: that which ends with it
+  std::vector<Tree> trees_;                           // per step: the tree that ends with it
   std::map<std::pair<int, Dtype>, bool> has_kernel_;  // per device and type
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work in a narrower type than the network's, where the operators say that it pays (Op::precision): their float32
-// inputs are cast, each value once, and their results stay narrow for those who take them so. Whoever else reads one
-// gets it cast back. Arguments, outputs and auxiliary states keep their types; gradients flow back through the casts.
+// Computes in a narrower type than the network's where operators benefit from it (Op::precision). Their float32 inputs
+// are cast once per value; results stay narrow for readers that accept them, and are cast back for others. Arguments,
+// outputs and auxiliary states keep their types; gradients flow back through the casts.
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -35,7 +35,7 @@ class PrecisionPass {
         ir_.steps.push_back(std::move(step));
       }
       for (int i : mutated) forget_casts_in_memory(inputs[size_t(i)]);
-      // Each node may be run alone then.
+      // With separate nodes, each node may run alone and needs its own casts.
       for (size_t i = 0; ir_.request->separate_nodes && i < inputs.size(); ++i) forget_cast(inputs[i]);
     }
     ir_.num_forward = ir_.steps.size();
@@ -71,7 +71,7 @@ class PrecisionPass {
     const auto said = ir_.request->precisions.find(step.node);
     return said == ir_.request->precisions.end() ? step.op->precision : said->second;
   }
-  // Whoever binds the network has said so: then not to be able to is an error.
+  // The caller requested the narrow type for this node, so failing to use it is an error.
   bool is_forced(const IrStep &step) const {
     const auto said = ir_.request->precisions.find(step.node);
     return said != ir_.request->precisions.end() && said->second == Op::Precision::kNarrow;
@@ -80,7 +80,7 @@ class PrecisionPass {
   bool is_wide(int value) const { return ir_.values[size_t(value)].spec.dtype == Dtype::kFloat32; }
   bool is_made_narrow(int value) const { return narrow_made_[size_t(ir_.root(value))]; }
 
-  // Later readers cast the value anew.
+  // Makes later readers cast the value again.
   void forget_cast(int value) {
     if (value >= 0 && !is_made_narrow(value)) twin_[size_t(ir_.root(value))] = -1;
   }
@@ -93,7 +93,7 @@ class PrecisionPass {
       if (ir_.memory(int(v)) == memory) forget_cast(int(v));
   }
 
-  // Before `reader`: the value as the network has it, if its maker gave the narrow one alone.
+  // Inserts before `reader` a cast back to the network's type if only the narrow value exists.
   void make_wide(int value, const IrStep &reader) {
     const auto root = size_t(ir_.root(value));
     if (!missing_[root]) return;
@@ -121,7 +121,7 @@ class PrecisionPass {
     return ir_.add_value(std::move(twin));
   }
 
-  // Nobody reads the wide value: the narrow one is the node's.
+  // The wide value has no reader: the narrow one becomes the node's value.
   void replace(int value) {
     const IrValue &old = ir_.values[size_t(value)];
     if (old.node < 0) return;
@@ -131,7 +131,7 @@ class PrecisionPass {
     ir_.node_values[size_t(old.node)][size_t(old.output)] = twin_[size_t(value)];
   }
 
-  // Inputs that the step would read narrow.
+  // Inputs that the step would read in the narrow type.
   std::vector<bool> chosen_inputs(const IrStep &step) const {
     std::vector<bool> chosen(step.inputs.size(), false);
     const std::vector<int> mutated = step.op->mutated(step.attrs, step.inputs.size());
@@ -142,15 +142,15 @@ class PrecisionPass {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const int v = step.inputs[i];
       if (v < 0 || !is_wide(v) || is_among(mutated, i)) continue;
-      // What no gradient flows to are places and counts, such as lengths of sequences: a narrow type lacks most of
-      // them.
+      // Inputs without a gradient are positions and counts, such as lengths of sequences, which a narrow type cannot
+      // represent exactly.
       if (gradient.kind == Gradient::Kind::kKernel && !gradient.of.empty() && !is_among(gradient.of, i)) continue;
       chosen[i] = precision_of(step) == Op::Precision::kNarrow || is_made_narrow(v);
     }
     return chosen;
   }
 
-  // The types of the outputs where the chosen inputs are narrow; empty: the operator does not take them so.
+  // The output types if the chosen inputs are narrow; empty if the operator does not accept these types.
   Dtypes output_types(const IrStep &step, const std::vector<bool> &chosen) const {
     const size_t num_inputs = ir_.num_node_inputs(step);
     Dtypes in, out(step.outputs.size(), Dtype::kNone);
@@ -167,7 +167,7 @@ class PrecisionPass {
     return known && in == wanted ? out : Dtypes();
   }
 
-  // Whether it pays: a narrower type must not cost the step an implementation that is more than plain loops.
+  // Whether the narrow type pays off: it must not replace an optimised kernel by plain loops.
   bool has_kernels(const IrStep &step, const std::vector<bool> &chosen, const Dtypes &out) const {
     StepSpec spec = ir_.spec_of(step);
     const KernelEntry *const before = ir_.kernels(step).find(spec);
@@ -196,12 +196,13 @@ class PrecisionPass {
                 name);
   }
 
-  // Adds the step in the narrow type, if it is to run so and can.
+  // Adds the step in the narrow type if that is wanted and possible.
   bool narrow(IrStep &step) {
     if (!step.op || precision_of(step) == Op::Precision::kOwn) return false;
     if (std::count(step.inputs.begin(), step.inputs.end(), -1) > 0) return false;
     std::vector<bool> chosen = chosen_inputs(step);
-    if (is_forced(step) && output_types(step, chosen).empty()) {  // beside its data it may have what stays wide
+    if (is_forced(step) &&
+        output_types(step, chosen).empty()) {  // besides its data, the step may have inputs that must stay wide
       std::fill(chosen.begin() + 1, chosen.end(), false);
     }
     if (std::none_of(chosen.begin(), chosen.end(), [](bool c) { return c; })) return refuse(step);
@@ -237,10 +238,10 @@ class PrecisionPass {
   Ir &ir_;
   const Dtype type_;
   const Cast to_narrow_, to_wide_;
-  // Per value of the network; values of this pass have no twins.
-  std::vector<int> twin_;          // the same in the narrow type, -1: there is none
-  std::vector<bool> narrow_made_;  // by the step that makes it
-  std::vector<bool> missing_;      // and nothing has made the wide one yet
+  // Per value of the network; values created by this pass have no entries.
+  std::vector<int> twin_;          // the value in the narrow type; -1: none
+  std::vector<bool> narrow_made_;  // the step that produces the value writes the narrow type
+  std::vector<bool> missing_;      // the wide value has not been created yet
 };
 
 }  // namespace
@@ -260,7 +261,7 @@ std::map<int, Op::Precision> node_precisions(const Graph &graph, const ComputeTy
     for (const std::string &wide : types.wide) {
       if (wide != name && (!op || find_op(wide) != op)) continue;
       throw Error(Code::kInvalidArgument,
-                  text("narrow_names: '", name, "' is among float32_names, too",
+                  text("narrow_names: '", name, "' is also in float32_names",
                        wide == name ? std::string() : text(", as '", wide, "'")),
                   name);
     }

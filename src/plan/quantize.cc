@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inference in bytes, where calibration has found in which range the values of the network lie (ComputeTypes::ranges).
-// A layer whose data and output have a range takes bytes and gives them to those that take them so; others are given
-// what the bytes stand for. Which operators work on bytes the backend says: those for which it has a kernel
-// "_int8_NAME". Runs when sums and activations are part of their layers already, and norms of their weights.
+// Inference in int8, using calibrated value ranges of the network (ComputeTypes::ranges). A layer whose data and output
+// have a range takes int8 and passes int8 to readers that accept it; other readers get the dequantized value. The
+// backend decides which operators work on int8: those with a kernel "_int8_NAME". Runs after sums, activations and
+// norms have been fused into their layers.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -34,7 +34,7 @@ bool has_bytes_kernel(const Ir &ir, const IrStep &step) {
   return ir.kernels(step).find(spec) != nullptr;
 }
 
-// Whoever binds the network has not said that the node computes in its own type.
+// False if the caller requested that the node computes in its own type.
 bool may_quantize(const Ir &ir, const IrStep &step) {
   if (!step.op || step.inputs.empty() || step.outputs.empty() || step.outputs[0] < 0) return false;
   const auto said = ir.request->precisions.find(step.node);
@@ -42,7 +42,7 @@ bool may_quantize(const Ir &ir, const IrStep &step) {
   return ir.values[size_t(step.outputs[0])].spec.dtype == Dtype::kFloat32;
 }
 
-// relu or clip, and a sum with something that has a range, before it.
+// The post-operations are relu, clip, and first a sum with a value that has a range.
 bool posts_fit(const Ir &ir, const IrStep &step) {
   for (size_t i = 0; i < step.post.size(); ++i) {
     if (step.post[i].kind == PostOp::Kind::kSum && i == 0) {
@@ -82,22 +82,21 @@ class QuantizePass {
   }
 
  private:
-  // A value as bytes.
+  // The int8 or uint8 form of a value.
   struct Bytes {
-    int value = -1;  // -1: there are none
+    int value = -1;  // -1: not available
     Dtype dtype = Dtype::kNone;
     float scale = 0;
   };
 
-  // The node, and those whose values are nowhere because its step does their work, too.
+  // Marks the node, and nodes that were fused into its step.
   void note_in_bytes(int node) {
     in_bytes_[size_t(node)] = true;
     for (const Graph::Input &input : ir_.request->graph->inputs[size_t(node)])
       if (ir_.node_values[size_t(input.node)][size_t(input.index)] < 0) note_in_bytes(input.node);
   }
 
-  // Whoever binds the network has said that a node works in bytes: then not to be able to is an error. What only looks
-  // at memory under another shape can.
+  // Reports nodes for which the caller requested int8 but that cannot use it. Views of other values are exempt.
   void refuse_others() const {
     for (const auto &[n, precision] : ir_.request->precisions) {
       if (precision != Op::Precision::kNarrow || in_bytes_[size_t(n)]) continue;
@@ -112,11 +111,11 @@ class QuantizePass {
 
   bool has_linear_layer(const IrStep &step) const { return bool(step.op->linear_layer); }
 
-  // Whether the step works on bytes, if its inputs can be had so.
+  // Whether the step works on int8, given that its inputs are available in int8.
   bool can_quantize(const IrStep &step) const {
     if (!may_quantize(ir_, step)) return false;
     if (has_linear_layer(step)) return is_layer_in_bytes(ir_, step);
-    // What only passes bytes on takes them if they are there.
+    // Pass-through operators stay in int8 only if their input already is.
     if (!step.post.empty() || step.outputs.size() != 1 || bytes_of(step.inputs[0]).value < 0) return false;
     return is_inner(step.outputs[0]) && has_bytes_kernel(ir_, step);
   }
@@ -138,7 +137,7 @@ class QuantizePass {
 
   const ValueRange *range_of(int value) const { return plan::range_of(ir_, value); }
 
-  // The bytes that a value in this range would be: of all of them 0 stands for 0.
+  // The quantized form for this range; 0 always represents 0.
   static Bytes bytes_for(const ValueRange &range) {
     const bool is_unsigned = range.low >= 0;
     const float largest = std::max(std::fabs(range.low), std::fabs(range.high));
@@ -175,7 +174,7 @@ class QuantizePass {
     ir_.steps.push_back(std::move(step));
   }
 
-  // Before `reader`: what the bytes stand for, where they alone were made.
+  // Inserts before `reader` the dequantized value if only the int8 form exists.
   void make_float(int value, const IrStep &reader) {
     const auto root = size_t(ir_.root(value));
     if (!is_missing_[root]) return;
@@ -183,7 +182,7 @@ class QuantizePass {
     is_missing_[root] = false;
   }
 
-  // Before `reader`: the bytes of a value that has a range.
+  // Inserts before `reader` the int8 form of a value that has a range.
   int make_bytes(int value, const IrStep &reader) {
     const int root = ir_.root(value);
     if (bytes_[size_t(root)].value < 0 || ir_.changes(root)) {
@@ -196,7 +195,7 @@ class QuantizePass {
     return root == value ? made : ir_.add_alias(made, ir_.values[size_t(value)].spec.shape);
   }
 
-  // Whether the value may be made in bytes alone: nobody outside sees it.
+  // Whether only the int8 form may exist: nothing outside the plan sees the value.
   bool is_inner(int value) const {
     return ir_.values[size_t(value)].location == ValueLocation::kArena &&
            std::none_of(ir_.heads.begin(), ir_.heads.end(), [&](int h) { return ir_.root(h) == value; });
@@ -213,10 +212,10 @@ class QuantizePass {
   void quantize(IrStep step) {
     ir_.narrow_nodes.resize(ir_.request->graph->nodes.size(), false);
     ir_.narrow_nodes[size_t(step.node)] = true;
-    const int last = ir_.values[size_t(step.outputs[0])].node;  // what is done with it comes before
+    const int last = ir_.values[size_t(step.outputs[0])].node;  // the node of the last operator fused into the step
     note_in_bytes(last >= 0 ? last : step.node);
     const std::string kernel = "_int8_" + step.kernel;
-    if (!has_linear_layer(step)) {  // in the range of its data
+    if (!has_linear_layer(step)) {  // keeps the range of its data
       Bytes bytes = bytes_of(step.inputs[0]);
       step.inputs[0] = make_bytes(step.inputs[0], step);
       set_output(&step, bytes);
@@ -259,8 +258,8 @@ class QuantizePass {
 
   Ir &ir_;
   std::vector<Bytes> bytes_;      // per value of the network
-  std::vector<bool> is_missing_;  // its bytes alone were made
-  std::vector<int> takers_;       // steps that could take its bytes
+  std::vector<bool> is_missing_;  // only the int8 form exists so far
+  std::vector<int> takers_;       // number of steps that could read the int8 form
   std::vector<bool> in_bytes_;    // per node
 };
 

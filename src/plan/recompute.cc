@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What backward reads of the forward pass and is cheap to make again is made again right before backward reads it,
-// where all that it is made of is kept anyway, up to there, or is itself as cheap to make of what is: the memory in
-// between is free. Cheap are norms, of which the statistics are kept (device/restoring.hpp), and all that is no product
-// of matrices.
+// Recomputes forward values right before backward reads them instead of keeping them, which frees memory in between.
+// This applies to cheap values whose inputs are kept until then, or can themselves be recomputed cheaply from kept
+// values. Cheap are norms, whose statistics are kept (device/restoring.hpp), and everything except matrix products.
 #include <algorithm>
 #include <unordered_map>
 
@@ -11,8 +10,8 @@
 namespace cohort::plan {
 namespace {
 
-// Runs the kernel of an earlier step once more, or what restores its output: on no more threads than it was made for,
-// which has scratch for so many.
+// Runs the kernel of an earlier step once more, or its restorer, with no more threads than the kernel was made for and
+// has scratch for.
 class Again final : public Kernel {
  public:
   Again(const PlanStep &of, int num_threads)
@@ -41,8 +40,8 @@ class RecomputePass {
   }
 
  private:
-  // Of each value the forward step that makes it, the number of those that read it, and the backward steps that do, in
-  // their order.
+  // Records for each value the forward step that produces it, the number of forward readers, and the backward readers
+  // in order.
   void find_makers_and_readers() {
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       const bool forward = s < plan_.num_forward;
@@ -69,7 +68,7 @@ class RecomputePass {
     return readers != readers_.end() && !readers->second.empty();
   }
 
-  // Whether the value is there when backward step `reader` begins.
+  // Whether the value is available when backward step `reader` starts.
   bool is_there(int value, size_t reader) const {
     return is_kept(value) && (!ir_.request->backward_once || readers_.at(ir_.root(value)).back() >= reader);
   }
@@ -87,11 +86,11 @@ class RecomputePass {
       bytes_between += bytes_of(v);
       return true;
     });
-    // The output takes the place of one of them.
+    // With in-place reuse, the output takes the place of one of the recomputed inputs.
     return can && bytes_between <= (step.inplace.empty() ? bytes : 2 * bytes);
   }
 
-  // A value that `step` alone reads, and nobody in the backward pass.
+  // A value read only by `step` and not in the backward pass, whose inputs are kept.
   bool is_made_of_kept(int value, const PlanStep &step, size_t reader) const {
     if (!is_whole(value) || !is_in_arena(value) || readers_.count(value) > 0 || ir_.changes(value)) return false;
     const auto maker = makers_.find(value);
@@ -101,7 +100,7 @@ class RecomputePass {
            can_run_again(from, [&](int v) { return is_there(v, reader); });
   }
 
-  // `can_be_had`: whether an input that it would read can.
+  // `can_be_had(input)`: whether an input that the step would read is available.
   template <typename CanBeHad>
   bool can_run_again(const PlanStep &step, CanBeHad &&can_be_had) const {
     if (step.scratch >= 0 && bytes_of(step.scratch) >= bytes_of(step.outputs[0])) return false;
@@ -122,7 +121,7 @@ class RecomputePass {
       steps.push_back(again(makers_.at(v)));
       v = steps.back().outputs[0];
     }
-    readers_[before].clear();  // whatever is made of it stays as it is
+    readers_[before].clear();  // values that it is computed from stay as they are
     for (const size_t reader : readers) {
       for (int &v : plan_.steps[reader].inputs) {
         if (v < 0 || ir_.root(v) != before) continue;
@@ -132,7 +131,7 @@ class RecomputePass {
     steps.push_back(std::move(last));
   }
 
-  // The same step, for a value of its own.
+  // A copy of the step that writes a new value.
   PlanStep again(size_t s) {
     const PlanStep &of = plan_.steps[s];
     PlanStep step;
@@ -187,8 +186,8 @@ class RecomputePass {
   Plan &plan_;
   std::unordered_map<int, size_t> makers_;                // by root
   std::unordered_map<int, int> num_forward_readers_;      // by root
-  std::unordered_map<int, std::vector<size_t>> readers_;  // by root; of what is made again: none
-  std::vector<std::vector<PlanStep>> made_again_;         // by the step that is the first to read them
+  std::unordered_map<int, std::vector<size_t>> readers_;  // by root; empty for recomputed values
+  std::vector<std::vector<PlanStep>> made_again_;         // by the first step that reads them
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of steps where several devices work: a device that would wait for another one goes on with a later step
-// that need not. Each device's work is acted out in time, with what its steps are estimated to take; of the steps that
-// could start, it takes the first. Where that leaves every device's steps in their order, nothing changes.
+// Orders steps over several devices: a device that would wait for another continues with a later step that is ready.
+// The pass simulates the devices in time with estimated costs; each device starts the first ready step in list order.
+// If every device's steps stay in order, nothing changes.
 #include <algorithm>
 #include <functional>
 #include <queue>
@@ -33,14 +33,14 @@ class Scheduler {
   }
 
  private:
-  struct Later {  // of (time or step, step)
+  struct Later {  // orders pairs of (time or step, step)
     bool operator()(const std::pair<double, size_t> &a, const std::pair<double, size_t> &b) const { return a > b; }
   };
   using Heap = std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, Later>;
 
   size_t device(size_t step) const { return size_t(ir_.steps[step].device); }
 
-  // Who reads what who wrote; where a step changes an array that it reads, the order of all that use it stays.
+  // Links each reader to its writer. If a step changes an array that it reads, the order of all uses of it is kept.
   void find_links() {
     followers_.assign(end_ - begin_, {});
     num_before_.assign(end_ - begin_, 0);
@@ -80,18 +80,18 @@ class Scheduler {
     }
   }
 
-  // Each device's steps in the order in which it starts them.
+  // Simulates the execution: the steps of each device in the order in which they start.
   std::vector<StepOrder> act_out() const {
     const size_t num_devices = ir_.request->devices.size();
     std::vector<StepOrder> sequences(num_devices);
-    std::vector<Heap> known(num_devices), startable(num_devices);  // by when they may start; by their place in the list
+    std::vector<Heap> known(num_devices), startable(num_devices);  // by earliest start; by position in the list
     std::vector<double> free(num_devices, 0), ready(end_ - begin_, 0);
     std::vector<int> waits_for = num_before_;
     for (size_t s = begin_; s < end_; ++s) {
       if (waits_for[s - begin_] == 0) known[device(s)].emplace(0.0, s);
     }
     for (size_t done = begin_; done < end_; ++done) {
-      // The device that starts something first.
+      // Choose the device that can start a step first.
       size_t next = num_devices;
       double start = 0;
       for (size_t d = 0; d < num_devices; ++d) {
@@ -119,7 +119,7 @@ class Scheduler {
     return sequences;
   }
 
-  // One list of all, in which nobody comes before what it waits for and devices change as rarely as may be.
+  // Merges the sequences to one list in which each step follows those it waits for, with few changes of device.
   void merge(const std::vector<StepOrder> &sequences, StepOrder *order) const {
     std::vector<size_t> at(sequences.size(), 0);
     std::vector<int> waits_for = num_before_;

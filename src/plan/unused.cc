@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nobody reads is not made: whole steps, and single outputs of those that stay.
+// Removes work whose results are not read: whole steps, and single outputs of other steps.
 #include <algorithm>
 
 #include "plan/ir.hpp"
 
 namespace cohort::plan {
 
-// From the last step to the first, so that what was read by dropped steps alone goes with them.
+// Goes from the last step to the first, so that steps read only by dropped steps are dropped as well.
 void drop_unused(Ir &ir) {
   std::vector<int> uses = ir.count_uses();
   std::vector<bool> dropped(ir.steps.size(), false), has_backward(ir.steps.size(), false);
@@ -24,7 +24,7 @@ void drop_unused(Ir &ir) {
     }
     if (step.forward_step >= 0) has_backward[size_t(step.forward_step)] = true;
     if (step.like.empty()) step.like = step.outputs;
-    // The first output of a forward step is its main one, which kernels make whatever else they make.
+    // Kernels always compute the first output of a forward step.
     for (size_t j = step.backward ? 0 : 1; j < step.outputs.size(); ++j) {
       if (is_unused(step.outputs[j])) step.outputs[j] = -1;
     }

@@ -15,12 +15,12 @@
 namespace cohort {
 namespace {
 
-struct Kind {
+struct LayerKind {
   const char *op, *layer;
   std::vector<const char *> followers;
 };
 
-const Kind kKinds[] = {
+const LayerKind kLayerKinds[] = {
     {"_sg_mkldnn_conv", "Convolution", {"Activation", "LeakyReLU", "clip", "BatchNorm", "elemwise_add"}},
     {"_sg_mkldnn_fully_connected",
      "FullyConnected",
@@ -29,8 +29,8 @@ const Kind kKinds[] = {
     {"_sg_mkldnn_selfatt_valatt", "_contrib_interleaved_matmul_selfatt_valatt", {}},
 };
 
-const Kind *kind_of(const Node &node) {
-  for (const Kind &kind : kKinds) {
+const LayerKind *kind_of(const Node &node) {
+  for (const LayerKind &kind : kLayerKinds) {
     if (node.op->name == kind.op) return &kind;
   }
   return nullptr;
@@ -310,7 +310,7 @@ class FusedLayer::Maker {
   };
 
   const FusedLayerAttrs a_;
-  const Kind &kind_;
+  const LayerKind &kind_;
   const bool is_convolution_, is_attention_;
   const NodeGraph &given_;
   const Graph &graph_;

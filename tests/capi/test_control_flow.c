@@ -523,7 +523,7 @@ static void files_with_bad_sub_graphs_are_refused(void **state) {
         "expected 1 inputs, found 2");
   fails(load(ONE LOCS("[0]", "[]", "[1]"), "[0, 0, 0]", SUBGRAPHS(BODY)), COHORT_ERROR_FORMAT, "found 1");
   fails(load(ONE LOCS("[-1]", "[]", "[]"), "[0, 0, 0]", SUBGRAPHS(BODY)), COHORT_ERROR_FORMAT, "found -1");
-  fails(load(ONE LOCS("[0]", "[0]", "[]"), "[0, 0, 0]", SUBGRAPHS(BODY)), COHORT_ERROR_FORMAT, "no input twice");
+  fails(load(ONE LOCS("[0]", "[0]", "[]"), "[0, 0, 0]", SUBGRAPHS(BODY)), COHORT_ERROR_FORMAT, "each input once");
   fails(load(ONE LOCS("[]", "[]", "[0]"), "[0, 0, 0]", SUBGRAPHS(BODY)), COHORT_ERROR_FORMAT, "in_data_locs");
   fails(load(ONE LOCS("[0]", "x", "[]"), "[0, 0, 0]", SUBGRAPHS(BODY)), COHORT_ERROR_FORMAT, "in_state_locs");
   fails(load("\"num_args\": \"7\", \"num_outputs\": \"1\", \"num_out_data\": \"1\", " LOCS("[0]", "[]", "[]"),

@@ -486,7 +486,7 @@ static void unknown_names_are_refused(void **state) {
   fails(try_bind_with(&executor, NO_NAMES, NAMES("data")), COHORT_ERROR_NAME, "narrow_names: 'data'");
   fails(try_bind_with(&executor, NAMES("first"), NAMES("first")), COHORT_ERROR_INVALID_ARGUMENT, "first");
   fails(try_bind_with(&executor, NAMES("broadcast_add"), NAMES("dot", "broadcast_plus")), COHORT_ERROR_INVALID_ARGUMENT,
-        "'broadcast_plus' is among float32_names, too, as 'broadcast_add'");
+        "'broadcast_plus' is also in float32_names, as 'broadcast_add'");
   assert_null(executor);
 }
 
