@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Services that the library offers to a backend loaded from its own shared object, which has no CPU kernels and whose
 // copy of the log has no listeners.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled sub-graphs of nodes. The kernel of such a node compiles them when it is made and runs them any number of
 // times within its own step; their memory is part of the kernel's scratch and saved blocks.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tracing: spans of time on rows. Queues report what they run; other rooms report work inside steps or on host threads;
 // recordings (recording.hpp) collect it. While nothing records, the cost is one relaxed load per program.
 #pragma once
