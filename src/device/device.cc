@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices in use, and how a backend in a shared object of its own is found and loaded.
+// The devices in use. Finds and loads a backend from its own shared object.
 #include "device/device.hpp"
 
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr const char *kGpuFile = "libcohort_cuda.so";
 
-// Folder part of a path, or empty.
+// The folder part of a path, or empty.
 std::string folder_of(const std::string &path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash ? slash : 1);
@@ -41,12 +41,12 @@ std::string resolved(const std::string &path) {
   return realpath(path.c_str(), whole) ? whole : "";
 }
 
-// The file that this code was loaded from: libcohort.so, or the program that the library was linked into.
+// The file that contains this code: libcohort.so, or the program into which the library was linked.
 std::string own_file() {
   static const char here = 0;
   Dl_info info{};
   if (dladdr(&here, &info) && info.dli_fname && info.dli_fname[0] == '/') return info.dli_fname;
-  // Loaded by a relative path, which need not mean the same file any more; the map of the process knows.
+  // Loaded by a relative path, which may mean another file by now; the process's memory map has the absolute path.
   const std::unique_ptr<FILE, int (*)(FILE *)> maps(std::fopen("/proc/self/maps", "re"), std::fclose);
   const auto address = reinterpret_cast<uintptr_t>(&here);
   char line[PATH_MAX + 128];
@@ -62,7 +62,7 @@ std::string own_file() {
   return "";
 }
 
-// Where the backend's file may be, in order; never the current directory.
+// Folders in which the backend's file may be, in search order; never the current directory.
 std::vector<std::string> search_folders() {
   std::vector<std::string> folders;
   const auto add = [&](const std::string &folder) {
@@ -90,14 +90,14 @@ std::string find_backend_file(const char *file) {
 
 BackendExports load_backend(const char *file) {
   const std::string path = find_backend_file(file);
-  // It stays loaded until the process ends: its threads and destructors may run at any time.
+  // Stays loaded until the process ends: its threads and destructors may run at any time.
   void *const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!handle) {
     const char *reason = dlerror();
     throw Error(Code::kDevice, text(file, " could not be loaded: ", reason ? reason : path.c_str()));
   }
   const auto entry = reinterpret_cast<BackendEntry>(dlsym(handle, "cohort_backend"));
-  if (!entry) throw Error(Code::kDevice, text(path, " is no backend: it has no symbol cohort_backend"));
+  if (!entry) throw Error(Code::kDevice, text(path, " is not a Cohort backend: it has no symbol cohort_backend"));
   BackendExports exports{};
   if (const char *reason = entry(kBackendInterface, COHORT_BUILD_ID, &exports)) throw Error(Code::kDevice, reason);
   static const HostServices services{[] {
@@ -106,22 +106,22 @@ BackendExports load_backend(const char *file) {
                                      [](Device &cpu, StepSpec &spec) { return cpu.make_kernel(spec); }, log};
   if (const auto take = reinterpret_cast<TakeHostServices>(dlsym(handle, kHostServicesSymbol))) take(&services);
   if (!exports.create || !exports.count) {
-    throw Error(Code::kDevice, text(path, " is no backend: its cohort_backend answers nothing"));
+    throw Error(Code::kDevice, text(path, " is not a Cohort backend: its cohort_backend returned null"));
   }
   return exports;
 }
 
 struct Queues {
-  std::mutex mutex;  // guards alive
+  std::mutex mutex;  // protects alive
   std::vector<std::weak_ptr<Queue>> alive;
 };
 
 Queues &queues() { return per_process<Queues>(); }
 
 struct Registry {
-  std::mutex mutex;  // guards the two below; held while a device is made
+  std::mutex mutex;  // protects the two below; held while a device is created
   std::map<Context, std::weak_ptr<Device>> devices;
-  std::unique_ptr<BackendExports> gpu;  // once loaded; a failure is tried again
+  std::unique_ptr<BackendExports> gpu;  // null until loaded; a failed load is tried again
 
   const BackendExports &load_gpu() {
     if (!gpu) gpu = std::make_unique<BackendExports>(load_backend(kGpuFile));
@@ -156,7 +156,8 @@ void wait_for_all_queues() {
   std::vector<std::shared_ptr<Queue>> present;
   {
     const std::lock_guard<std::mutex> lock(queues().mutex);
-    present.reserve(queues().alive.size());  // or it would throw with a last reference in hand, under the lock
+    // In the loop below, an exception would drop a last reference while the mutex is locked.
+    present.reserve(queues().alive.size());
     for (const auto &known : queues().alive) {
       if (auto queue = known.lock()) present.push_back(std::move(queue));
     }
@@ -242,9 +243,9 @@ void run_on_caller(const Step &step) {
 }
 
 std::shared_ptr<Device> get_device(const Context &asked) {
-  make_context(int32_t(asked.type), asked.id);  // refuses what is no context
+  make_context(int32_t(asked.type), asked.id);  // rejects what is not a context
   const bool gpu = asked.type == DeviceType::kGpu;
-  // Pinned and shared host memory are host memory like any other here.
+  // Pinned and shared host memory count as ordinary host memory here.
   const Context context{gpu ? DeviceType::kGpu : DeviceType::kCpu, asked.id};
   Registry &all = registry();
   const std::lock_guard<std::mutex> lock(all.mutex);

@@ -31,7 +31,7 @@ std::string DtypeSet::text() const {
   return all;
 }
 
-// ---- what one kernel takes ------------------------------------------------------------------------------------------
+// ---- the arguments of one kernel ------------------------------------------------------------------------------------
 
 KernelEntry &KernelEntry::storages(std::initializer_list<StorageType> set) {
   storages_ = 0;
@@ -70,7 +70,7 @@ std::string KernelEntry::dtype_refusal(const StepSpec &spec) const {
 std::string KernelEntry::post_refusal(const StepSpec &spec) const {
   for (const PostOp &post : spec.post) {
     if (fuses_ >> unsigned(post.kind) & 1u) continue;
-    return post.kind == PostOp::Kind::kSum ? "fuses no sum" : "fuses no activation";
+    return post.kind == PostOp::Kind::kSum ? "cannot fuse a sum" : "cannot fuse an activation";
   }
   return "";
 }
@@ -89,7 +89,7 @@ std::string KernelEntry::refusal(const StepSpec &spec) const {
   return why;
 }
 
-// ---- all of them ----------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------------------
 
 KernelEntry &KernelTable::add(std::string op, KernelFactory make) {
   entries_.emplace_back(std::move(op), make);

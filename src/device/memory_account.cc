@@ -61,9 +61,9 @@ MemoryAccount::Counts MemoryAccount::counts() const {
 
 namespace {
 
-// Nobody else is inside while a process forks: in the child nobody would ever come out.
+// The mutex is held while a process forks, so that it is never locked by another thread in the child.
 struct Accounts {
-  std::mutex mutex;  // guards all
+  std::mutex mutex;  // protects all
   std::map<Context, std::unique_ptr<MemoryAccount>> all;
 
   void enter() {

@@ -11,7 +11,7 @@
 namespace cohort {
 namespace {
 
-constexpr unsigned char kPattern[] = {0xf5, 0x7f};  // in numbers of any length: not a number
+constexpr unsigned char kPattern[] = {0xf5, 0x7f};  // NaN for floats of any size
 
 void fill(void *data, size_t bytes, unsigned char flip) {
   auto *const to = static_cast<unsigned char *>(data);
@@ -31,7 +31,7 @@ class OutputCheckingKernel final : public Kernel {
 
   void run(const Args &args, const Lane &lane) const override {
     const std::vector<bool> checked = apart(args);
-    // A number of one byte may be the pattern by chance: then the step is done again over another one.
+    // An element of one byte may equal the pattern by chance, so the step is repeated over another pattern.
     bool may_repeat = false;
     for (size_t j = 0; j < checked.size(); ++j) may_repeat = may_repeat || (checked[j] && element_bytes_[j] == 1);
     std::vector<std::vector<char>> inputs;
@@ -65,7 +65,7 @@ class OutputCheckingKernel final : public Kernel {
     return std::any_of(lists.begin(), lists.end(), [](const auto &list) { return !list.empty(); });
   }
 
-  // Which outputs are wanted and lie in memory of their own.
+  // Whether each output is wanted and shares no memory with an input.
   std::vector<bool> apart(const Args &args) const {
     std::vector<bool> result;
     for (size_t j = 0; j < output_bytes_.size(); ++j) {
@@ -80,7 +80,7 @@ class OutputCheckingKernel final : public Kernel {
     return result;
   }
 
-  // Runs the kernel. Per output: the elements that it left as they were.
+  // Runs the kernel. For each output: the elements that still hold the pattern.
   std::vector<std::vector<size_t>> untouched_by(const Args &args, const Lane &lane, const std::vector<bool> &checked,
                                                 unsigned char flip) const {
     if (args.scratch) fill(args.scratch, scratch_bytes_, flip);

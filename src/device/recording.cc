@@ -10,12 +10,12 @@
 namespace cohort {
 namespace {
 
-// Kinds of work told apart: applied operators make new ones as long as a program runs.
+// Limit of distinct works: applied operators add new ones for as long as a program runs.
 constexpr size_t kMostWorks = 1 << 16;
 constexpr size_t kMostRows = 1 << 10, kMostOwnRows = 1 << 10, kMostOpen = 1 << 10;
 constexpr char kOtherRows[] = "others";
 
-// Adds what a map does not know yet, and where it is; both or, where there is no memory, neither.
+// Adds a new entry to the map and the list. If memory runs out, to neither.
 template <typename Map, typename T>
 uint32_t add_known(Map *map, typename Map::key_type key, std::vector<T> *all, T made) {
   const auto entry = map->emplace(std::move(key), uint32_t(all->size())).first;
@@ -118,9 +118,9 @@ Recording::Contents Recording::without_events() const {
   return rest;
 }
 
-// ---- what is added --------------------------------------------------------------------------------------------------
+// ---- adding rows and spans ------------------------------------------------------------------------------------------
 
-// Threads and queues come and go as long as a program runs: what is too many shares rows.
+// A program may create threads and queues without limit: those beyond kMostRows share rows.
 uint32_t Recording::row_of(const TraceRow &row) {
   const auto known = rows_by_id_.find(row.id);
   if (known != rows_by_id_.end()) return known->second;
@@ -137,7 +137,7 @@ uint32_t Recording::row_of(const TraceRow &row) {
 
 void Recording::check_own_row(const std::string &name) const {
   if (rows_by_name_.size() < kMostOwnRows || rows_by_name_.count(name) > 0) return;
-  throw Error(Code::kInvalidArgument, text("row: there are ", kMostOwnRows, " already, of other names"), name);
+  throw Error(Code::kInvalidArgument, text("row: expected at most ", kMostOwnRows, " row names, found one more"), name);
 }
 
 uint32_t Recording::own_row(const std::string &given) {
@@ -195,7 +195,7 @@ void Recording::add_event(const Event &event) noexcept {
   }
   try {
     held_.log.add(event);
-  } catch (const std::bad_alloc &) {  // the totals have it
+  } catch (const std::bad_alloc &) {  // the totals include it
     ++held_.num_dropped;
   }
 }
@@ -219,7 +219,7 @@ void Recording::add(const TraceRow &row, const Span *spans, size_t count) noexce
     const uint32_t on = row_of(row);
     for (; done < count; ++done) {
       const Span &span = spans[done];
-      if (span.begin_ns < held_.start_ns) continue;  // it began before
+      if (span.begin_ns < held_.start_ns) continue;  // it began before the recording
       const uint32_t work = work_of(span);
       const double bytes = span.bytes > 0 ? span.bytes : held_.works[work].bytes;
       add_event({span.begin_ns, span.end_ns, work, on, Phase::kSpan, bytes});
@@ -249,7 +249,7 @@ void Recording::begin(const std::string &row, const std::string &name) {
 void Recording::end(const std::string &row) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto known = open_.find(row);
-  if (known == open_.end()) throw Error(Code::kState, text("end: nothing was begun on row '", row, "'"), row);
+  if (known == open_.end()) throw Error(Code::kState, text("end: no span is open on row '", row, "'"), row);
   const Open &span = known->second.back();
   if (running_) {
     const uint32_t work = named_work(SpanKind::kUser, span.name);

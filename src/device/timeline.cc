@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/timeline.hpp"
 
-#include <pthread.h>
-
-#include <atomic>
 #include <exception>
 #include <map>
 
 #include "base/error.hpp"
+#include "base/per_process.hpp"
 
 namespace cohort {
 
@@ -75,31 +73,19 @@ void Timeline::sync() const {
 
 namespace {
 
-struct Immediate {
-  std::mutex mutex;  // guards all
+struct ImmediateTimelines {
+  std::mutex mutex;  // protects all
   std::map<Context, std::weak_ptr<Timeline>> all;
 };
-
-std::atomic<Immediate *> known_immediate{nullptr};  // never destroyed: they outlive static objects
-
-// A forked child starts anew: it has none of the threads, and nobody to unlock what they had locked.
-Immediate &immediate() {
-  Immediate *known = known_immediate.load(std::memory_order_acquire);
-  if (known) return *known;
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { known_immediate.store(nullptr); });
-  (void)registered;
-  auto made = std::make_unique<Immediate>();
-  if (known_immediate.compare_exchange_strong(known, made.get())) return *made.release();
-  return *known;
-}
 
 }  // namespace
 
 std::shared_ptr<Timeline> immediate_timeline(const Context &asked) {
   const std::shared_ptr<Device> device = get_device(asked);
-  Immediate &known = immediate();
+  auto &known = per_process<ImmediateTimelines>();
   const std::lock_guard<std::mutex> lock(known.mutex);
-  std::weak_ptr<Timeline> &entry = known.all[device->context()];  // pinned and shared host memory is that of the host
+  // The device's context, because pinned and shared host memory use the host's timeline.
+  std::weak_ptr<Timeline> &entry = known.all[device->context()];
   std::shared_ptr<Timeline> timeline = entry.lock();
   if (!timeline) {
     const std::shared_ptr<Queue> queue = device->create_queue(QueueOptions());

@@ -45,7 +45,7 @@ class ProcessTrace final : public Trace {
 
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
-  // A forked child has none of the handles.
+  // The forked child has no recordings.
   void begin_child() {
     recordings_.clear();
     on_.store(false, std::memory_order_relaxed);
@@ -54,14 +54,15 @@ class ProcessTrace final : public Trace {
 
  private:
   std::atomic<uint64_t> num_rows_{0};
-  std::mutex mutex_;  // guards recordings_
+  std::mutex mutex_;  // protects recordings_
   std::vector<Recording *> recordings_;
 };
 
 ProcessTrace &trace() {
   static ProcessTrace *const instance = [] {
-    alignas(ProcessTrace) static char memory[sizeof(ProcessTrace)];  // not of the heap: who waits needs no memory
-    auto *made = new (memory) ProcessTrace;                          // queues outlive static objects
+    alignas(ProcessTrace) static char
+        memory[sizeof(ProcessTrace)];        // not on the heap, so that a waiting thread needs no memory
+    auto *made = new (memory) ProcessTrace;  // queues outlive static objects
     pthread_atfork([] { trace().lock(); }, [] { trace().unlock(); }, [] { trace().begin_child(); });
     return made;
   }();
@@ -137,11 +138,11 @@ void ProgramSpans::tell() {
 }
 
 void WorkSpan::end() noexcept {
-  if (!span_.info && !span_.name) return;  // a step that is not shown
+  if (!span_.info && !span_.name) return;  // a step that is not reported
   span_.end_ns = trace_now_ns();
   try {
     trace().add(working_row ? *working_row : thread_row(), &span_, 1);
-  } catch (const std::bad_alloc &) {  // for a name: a span less
+  } catch (const std::bad_alloc &) {  // no memory for a name: the span is lost
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was recorded, for people: JSON in the form of Chrome's trace events, which viewers such as Perfetto read, and
-// totals as a table.
+// Writes recorded traces: JSON in the form of Chrome's trace events, for viewers such as Perfetto, and totals as a
+// table.
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 void append_quoted(std::string *out, const std::string &source) {
   *out += '"';
-  for (const char c : plain_line(source)) {  // no control characters, nothing but UTF-8
+  for (const char c : plain_line(source)) {  // no control characters, valid UTF-8
     if (c == '"' || c == '\\') *out += '\\';
     *out += c;
   }
@@ -33,13 +33,13 @@ void append_number(std::string *out, T value) {
 }
 
 void append_double(std::string *out, double value) {
-  if (!std::isfinite(value)) value = 0;  // JSON has no such number
+  if (!std::isfinite(value)) value = 0;  // JSON has no such numbers
   char digits[40];
   const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 9);
   out->append(digits, end.ptr);
 }
 
-// Microseconds with three digits behind the point.
+// Microseconds with three digits after the point.
 void append_us(std::string *out, int64_t ns) {
   append_number(out, ns / 1000);
   const int64_t rest = ns % 1000;
@@ -70,7 +70,7 @@ TimeBound time_bound(double flops, double bytes, FactorType factors, const Machi
 class Recording::Report {
  public:
   struct Sum : SpanTotal {
-    bool is_enqueued = false;  // the times are the host's, which enqueued it
+    bool is_enqueued = false;  // the times are those of the host, enqueuing
   };
 
   Report(Contents contents, const Options &options) : contents_(std::move(contents)) {
@@ -105,7 +105,7 @@ class Recording::Report {
       Sum total{work.total, is_enqueued(contents_.rows[work.row])};
       if (total.count == 0) continue;
       total.bound_ns =
-          time_bound(total.flops, total.bytes, work.factors, rates_[work.row]).ns;  // of each run it is the same
+          time_bound(total.flops, total.bytes, work.factors, rates_[work.row]).ns;  // the same for each run
       if (by_operator && !total.op.empty()) total.name.clear();
       Sum &sum = sums[{total.kind, total.op, total.name}];
       if (sum.count == 0) {
@@ -130,7 +130,7 @@ class Recording::Report {
 
   const std::vector<MachineRates> &rates() const { return rates_; }
   const std::vector<Row> &rows() const { return contents_.rows; }
-  // A GPU's queue shows what the host does for it, and nothing of how long the GPU takes.
+  // Rows of a GPU's queue show the host's work for it, not the time that the GPU takes.
   static bool is_enqueued(const Row &row) { return row.context.type == DeviceType::kGpu; }
   static bool is_queue(const Row &row) { return row.num_threads > 0 || is_enqueued(row); }
 
@@ -140,7 +140,7 @@ class Recording::Report {
     try {
       const bool all_given = given.flops_per_s > 0 && given.bytes_per_s > 0;
       if (is_queue(row) && !all_given) rates = get_device(row.context)->rates(row.num_threads);
-    } catch (const Error &) {  // the device is there no more
+    } catch (const Error &) {  // the device no longer exists
     }
     if (given.flops_per_s > 0) rates.flops_per_s = given.flops_per_s;
     if (given.narrow_flops_per_s > 0) rates.narrow_flops_per_s = given.narrow_flops_per_s;
@@ -148,7 +148,7 @@ class Recording::Report {
     return rates;
   }
 
-  // By row and beginning; what is around others before them.
+  // By row and start; enclosing spans before those inside them.
   static void sort_events(std::vector<Event> *events) {
     std::stable_sort(events->begin(), events->end(), [](const Event &a, const Event &b) {
       return std::make_tuple(a.row, a.begin_ns, -a.end_ns) < std::make_tuple(b.row, b.begin_ns, -b.end_ns);
@@ -256,7 +256,7 @@ std::string Recording::json() {
   std::vector<Event> events;
   Contents all;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);  // for as long as what is told apart takes, not for the events
+    const std::lock_guard<std::mutex> lock(mutex_);  // held to copy what is recorded, not to format it
     if (running_) events = open_events(trace_now_ns());
     all = held_;
   }

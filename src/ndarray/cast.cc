@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts and slices on host memory. Compiled with -O3 and without trapping floating point, so that the loops vectorise.
+// Casts and slices in host memory. Compiled with -O3 and without trapping floating point, so that the loops vectorise.
 #include <algorithm>
 #include <cstring>
 
@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kBlock = 512;
 
-// As cast_element, but in a form that vectorises: floating to small integers goes through int32. That differs for
-// values outside int32 alone, which contract NDA-08 leaves open.
+// Like cast_element, but vectorisable: casts from floats to small integers go through int32. Results differ only for
+// values outside int32, which contract NDA-08 leaves open.
 template <typename U, typename T>
 U cast_one(T value) {
   if constexpr (std::is_floating_point_v<T> && std::is_integral_v<U> && !std::is_same_v<U, bool> && sizeof(U) <= 4) {
@@ -36,7 +36,7 @@ void float_to_half(const float *from, Float16 *to, int64_t count) {
 }
 
 #if defined(__x86_64__)
-// The processor rounds as Float16 does, and keeps the same bits of NaN.
+// The processor rounds like Float16 and keeps the same bits of NaN.
 __attribute__((target("avx,f16c"))) void half_to_float_f16c(const Float16 *from, float *to, int64_t count) {
   int64_t i = 0;
   for (; i + 8 <= count; i += 8) {
@@ -55,7 +55,7 @@ __attribute__((target("avx,f16c"))) void float_to_half_f16c(const float *from, F
 }
 
 bool has_f16c() {
-  static const bool has = [] {  // not all compilers' __builtin_cpu_supports know "f16c"
+  static const bool has = [] {  // not every compiler's __builtin_cpu_supports accepts "f16c"
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
   }();
@@ -98,10 +98,10 @@ void cast_loop(const T *from, U *to, int64_t count) {
 }
 
 struct AxisSlice {
-  int64_t outer;   // stretches
+  int64_t outer;   // number of stretches
   int64_t stride;  // elements from one stretch of the whole array to the next
-  int64_t start;   // of the first stretch
-  int64_t length;  // elements in a stretch
+  int64_t start;   // start of the first stretch
+  int64_t length;  // elements per stretch
 };
 
 AxisSlice slice_of(const Shape &shape, int axis, int64_t begin, int64_t end) {

@@ -6,7 +6,7 @@
 namespace cohort {
 namespace {
 
-// The layout of DLPack's structs, version 1.
+// The structs of DLPack, version 1.
 struct DlDevice {
   int32_t type;  // kCpu and so on, below
   int32_t id;
@@ -36,7 +36,7 @@ struct DlManaged {
   DlTensor tensor;
 };
 
-// What there was before versions.
+// The form before DLPack had versions.
 struct DlUnversioned {
   DlTensor tensor;
   void *context;
@@ -54,7 +54,7 @@ constexpr struct {
                {Dtype::kUint8, 1, 8},    {Dtype::kInt32, 0, 32},   {Dtype::kInt8, 0, 8},
                {Dtype::kInt64, 0, 64},   {Dtype::kBool, 6, 8},     {Dtype::kBfloat16, 4, 16}};
 
-// What a tensor that we lend points to.
+// Keeps the array of an exported tensor alive.
 template <typename Managed>
 struct LentArray {
   NDArray array;
@@ -76,14 +76,15 @@ Dtype dtype_of(const DlDtype &dtype) {
   for (const auto &known : kDtypes) {
     if (known.code == dtype.code && known.bits == dtype.bits && dtype.lanes == 1) return known.dtype;
   }
-  throw Error(Code::kUnsupported, text("DLPack tensor: no element type has code ", int(dtype.code), ", ",
+  throw Error(Code::kUnsupported, text("DLPack tensor: no Cohort element type has code ", int(dtype.code), ", ",
                                        int(dtype.bits), " bits and ", dtype.lanes, " lanes"));
 }
 
 Context context_of(const DlDevice &device) {
   if (device.type == kCpu || device.type == kCudaHost) return Context();
   if (device.type != kCuda && device.type != kCudaManaged) {
-    throw Error(Code::kDevice, text("DLPack tensor: no backend serves devices of type ", device.type));
+    throw Error(Code::kDevice,
+                text("DLPack tensor: expected memory of a CPU or a CUDA GPU, found a device of type ", device.type));
   }
   const Context context = make_context(int32_t(DeviceType::kGpu), device.id);
   get_device(context);
@@ -99,7 +100,7 @@ bool is_dense(const DlTensor &tensor, const Shape &shape) {
   return true;
 }
 
-// All elements in row-major order, from any strides.
+// Copies all elements in row-major order, from any strides.
 void gather(const char *from, const DlTensor &tensor, int axis, const Shape &shape, size_t element_bytes, char *&to) {
   if (axis == shape.rank()) {
     std::memcpy(to, from, element_bytes);
@@ -140,12 +141,12 @@ NDArray borrow(const DlTensor &tensor, bool read_only, std::shared_ptr<const voi
                 text("DLPack tensor: expected 0 to ", kMaxAxes, " axes, found ", tensor.num_axes));
   }
   if (tensor.num_axes > 0 && !tensor.shape) {
-    throw Error(Code::kInvalidArgument, text("DLPack tensor: ", tensor.num_axes, " axes without a shape"));
+    throw Error(Code::kInvalidArgument, text("DLPack tensor: ", tensor.num_axes, " axes need a shape, found none"));
   }
   const Shape shape(tensor.shape, tensor.shape + tensor.num_axes);
   const Dtype dtype = dtype_of(tensor.dtype);
   const Context context = context_of(tensor.device);
-  const size_t bytes = dense_bytes(shape, dtype);  // throws before a product of lengths overflows
+  const size_t bytes = dense_bytes(shape, dtype);  // throws before a product of lengths can overflow
   if (!tensor.data && bytes > 0) {
     throw Error(Code::kInvalidArgument, text("DLPack tensor: shape ", shape, " without data"));
   }

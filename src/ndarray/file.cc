@@ -22,7 +22,7 @@ namespace cohort {
 namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
-constexpr size_t kMostAtOnce = size_t(1) << 30;  // the kernel moves no more than 2 GiB in one call
+constexpr size_t kMostAtOnce = size_t(1) << 30;  // the kernel transfers at most 2 GiB per call
 
 [[noreturn]] void fail_with_errno(const std::string &path, const char *what) {
   const int error = errno;
@@ -44,7 +44,7 @@ class Descriptor {
   int value_;
 };
 
-// Best effort: after a crash of the machine the name may still lead to the old file.
+// Best effort: after a crash of the machine the name may still refer to the old file.
 void flush_folder_of(const std::string &path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -52,7 +52,7 @@ void flush_folder_of(const std::string &path) {
   if (descriptor.get() >= 0) fsync(descriptor.get());
 }
 
-// In the folder of the target, for only there can it be renamed to it.
+// In the target's folder: a rename works only within a file system.
 std::string temporary_name(const std::string &target) {
   static std::atomic<uint64_t> counter{0};
   timespec now;
@@ -128,7 +128,7 @@ std::string InputFile::read_whole() {
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) fail_with_errno(path, "cannot be opened");
-  if (!S_ISREG(status.st_mode)) return nullptr;  // not opened: a pipe's content is for the first who does
+  if (!S_ISREG(status.st_mode)) return nullptr;  // not opened: the content of a pipe goes to the first reader
   const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0 || fstat(descriptor.get(), &status) != 0) fail_with_errno(path, "cannot be opened");
   if (!S_ISREG(status.st_mode) || status.st_size == 0) return nullptr;
@@ -165,7 +165,7 @@ OutputFile::OutputFile(const std::string &path) : path_(path), target_(path) {
       fail("cannot be written");
     }
   }
-  if (exists) (void)!fchmod(descriptor_, status.st_mode & 0777);  // refused: the usual permissions
+  if (exists) (void)!fchmod(descriptor_, status.st_mode & 0777);  // if refused, the usual permissions stay
 }
 
 OutputFile::~OutputFile() {

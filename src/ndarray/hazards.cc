@@ -9,15 +9,15 @@
 namespace cohort {
 namespace {
 
-constexpr size_t kManyUses = 8;  // more than this of one timeline are put together
+constexpr size_t kManyUses = 8;  // if one timeline has more uses than this, they are merged
 
 uintptr_t id_of(const std::shared_ptr<Timeline> &timeline) { return reinterpret_cast<uintptr_t>(timeline.get()); }
 
-// Takes the range out of all entries of a list, which may cut one in two. There is room for one more then. Where memory
-// runs out, the list is as it was.
+// Removes the range from all entries of a list, which may split one in two; afterwards there is room for one more
+// entry. If memory runs out, the list is unchanged.
 template <typename List>
 void forget(List *list, const AddressRange &range) {
-  List rest, fronts;  // fronts: of those that are cut in two
+  List rest, fronts;  // fronts: copies of the entries that are split
   rest.reserve(2 * list->size() + 1);
   for (const auto &entry : *list)
     if (entry.range.begin < range.begin && range.end < entry.range.end) fronts.push_back(entry);
@@ -42,7 +42,7 @@ void forget(List *list, const AddressRange &range) {
   *list = std::move(rest);
 }
 
-// What failed: queues put it first, as in "Convolution 'conv0': out of memory".
+// The name of the failed work, with which messages of queues start: "Convolution 'conv0': out of memory".
 std::string work_named_in(const std::string &message) {
   const size_t end = message.find("': ");
   return end == std::string::npos ? "array" : message.substr(0, end + 1);
@@ -50,7 +50,7 @@ std::string work_named_in(const std::string &message) {
 
 }  // namespace
 
-// What work that comes after all other uses of the range has to wait for. Uses that have finished are forgotten.
+// The events for which new work on the range must wait. Removes finished uses.
 Hazards::Earlier Hazards::find_earlier(const AddressRange &range, const Timeline *but, bool writers_only) {
   Earlier result;
   if (!used_.load(std::memory_order_acquire)) return result;
@@ -91,7 +91,7 @@ Hazards::Earlier Hazards::find_earlier(const AddressRange &range, const Timeline
       known->events = asked.events;
       known->recorded = true;
     }
-    // It may be about to read, without asking: only_user_ told it that it need not.
+    // The timeline may start a read at any moment without asking, as only_user_ allowed, so assume one.
     if (users[i] && !asked.recorded) {
       uses_.push_back({asked.range, asked.who, asked.by, false, ++num_uses_});
     }
@@ -101,7 +101,7 @@ Hazards::Earlier Hazards::find_earlier(const AddressRange &range, const Timeline
   return result;
 }
 
-// Is all that has to be known of a write by this timeline known: is there a use like it, and nobody else's?
+// Whether a write by this timeline needs no new entry: an equal use is recorded, and no other timeline uses the range.
 bool Hazards::knows_write(const AddressRange &range, const Timeline *by) {
   const std::lock_guard<std::mutex> lock(mutex_);
   bool known = false;
@@ -113,7 +113,7 @@ bool Hazards::knows_write(const AddressRange &range, const Timeline *by) {
   return known;
 }
 
-// With mutex_ held.
+// Requires mutex_.
 void Hazards::add_use(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool writes) {
   uses_.erase(std::remove_if(uses_.begin(), uses_.end(), [](const Use &use) { return use.by.expired(); }), uses_.end());
   size_t num_own = 0;
@@ -124,7 +124,8 @@ void Hazards::add_use(const AddressRange &range, const std::shared_ptr<Timeline>
   }
   AddressRange all = range;
   if (num_own >= kManyUses) {
-    // An array that is read piece by piece. What is said of more than it was used for only makes others wait longer.
+    // An array read piece by piece: merge the pieces. A range larger than the actual uses only makes others wait
+    // longer.
     for (size_t i = uses_.size(); i-- > 0;) {
       const Use &use = uses_[i];
       if (use.who != by.get() || use.writes != writes || use.recorded) continue;
@@ -167,7 +168,8 @@ Hazards::Before Hazards::begin_write(const AddressRange &range, const std::share
 }
 
 std::vector<std::shared_ptr<Timeline>> Hazards::users_of(const AddressRange &range, bool writers_only) {
-  std::vector<std::shared_ptr<Timeline>> users;  // ends after the lock: the last to hold a queue waits for it
+  std::vector<std::shared_ptr<Timeline>>
+      users;  // destroyed after the lock: releasing the last reference to a queue waits for it
   if (!used_.load(std::memory_order_acquire)) return users;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -215,11 +217,11 @@ void Hazards::check_written(const AddressRange &range) {
 
 void Hazards::check_known(const AddressRange &range, const Timeline *by) {
   if (!failed(range) || find_earlier(range, by, /* writers_only */ true).kind != Before::kNothing) return;
-  // In this order: its queue knows of a failure before the array does.
+  // The order matters: the queue learns of a failure before the array does.
   if (!by || !has_failed(range, by) || by->has_no_pending_failure()) check_written(range);
 }
 
-// Has work of this timeline failed to write some of it?
+// Whether work of this timeline failed to write part of the range.
 bool Hazards::has_failed(const AddressRange &range, const Timeline *by) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return (unnamed_.overlaps(range) && unnamed_by_ == by) ||

@@ -17,13 +17,13 @@ constexpr size_t kMostBytes = size_t(INT64_MAX);
 
 NDArray new_on_host(const Shape &shape, Dtype dtype) { return NDArray::create(shape, dtype, Context(), false); }
 
-// Bytes that lie on the host, by this thread.
+// Copies host memory on this thread.
 void host_copy(void *to, const void *from, size_t bytes) {
   const WorkSpan span(copy_info(), 2.0 * double(bytes));
   std::memmove(to, from, bytes);
 }
 
-// Moves bytes between an array's memory, which is at rest, and host memory; has finished when it returns.
+// Copies between an array's memory, which no work is using, and host memory. Blocks until it is done.
 void device_copy(Storage &storage, void *to, const void *from, size_t bytes) {
   const std::shared_ptr<Timeline> by = storage.immediate();
   const auto enqueue_lock = by->lock_to_enqueue();
@@ -59,7 +59,7 @@ Shape with_length(const Shape &shape, int axis, int64_t length) {
   return result;
 }
 
-// Fills an array with what `fill` writes to host memory of its size.
+// Fills an array with the bytes that `fill` writes to a host buffer of its size.
 template <typename Fill>
 void fill_through_host(const NDArray &array, Fill &&fill) {
   const NDArray host = array.context().on_host() ? array : new_on_host(array.shape(), array.dtype());
@@ -69,7 +69,7 @@ void fill_through_host(const NDArray &array, Fill &&fill) {
   array.written();
 }
 
-// Four numbers a block: number(i) of the stream in blocks of four.
+// Four numbers per block: calls number(i) for the stream's blocks of four.
 template <typename Block>
 void fill_random(const NDArray &array, const char *what, Block &&block_of) {
   fill_through_host(array, [&](void *data) {
@@ -95,7 +95,7 @@ size_t dense_bytes(const Shape &shape, Dtype dtype) {
   if (shape.rank() > kMaxAxes) {
     throw Error(Code::kShape, text("an array has at most ", kMaxAxes, " axes, found ", shape.rank()));
   }
-  // The product over the lengths that are not 0 must fit, too: no later product may overflow.
+  // The product of the lengths other than 0 must fit, too, so that no later product overflows.
   size_t bytes = element;
   bool empty = false;
   for (const int64_t length : shape) {
@@ -112,7 +112,8 @@ size_t dense_bytes(const Shape &shape, Dtype dtype) {
 NDArray NDArray::create(const Shape &shape, Dtype dtype, const Context &context, bool zero) {
   const size_t bytes = dense_bytes(shape, dtype);
   std::shared_ptr<Memory> memory = get_device(context)->allocate(bytes);
-  if (memory->context() != context) {  // pinned or shared host memory: the device is cpu, the array says what was asked
+  if (memory->context() !=
+      context) {  // pinned or shared host memory: the device is cpu, the array keeps the requested context
     memory = std::make_shared<Memory>(context, memory->data(), bytes, [memory](void *) {});
   }
   NDArray array = wrap(std::move(memory), shape, dtype);
@@ -360,7 +361,7 @@ NDArray concatenate(const std::vector<NDArray> &arrays, int given_axis) {
                                      ", array 0 ", first.shape()));
     }
     if (__builtin_add_overflow(length, array.shape()[axis], &length))
-      throw Error(Code::kShape, text("concatenate on axis ", axis, ": no array is as long as all of them together"));
+      throw Error(Code::kShape, text("concatenate on axis ", axis, ": the total length does not fit in 64 bits"));
   }
   const Shape shape = with_length(first.shape(), axis, length);
   const NDArray result =

@@ -17,17 +17,17 @@ namespace cohort {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr uint64_t kMostHeader = 1 << 20;  // bytes; NumPy reads 10000
+constexpr uint64_t kMostHeader = 1 << 20;  // bytes; NumPy's own limit is 10000
 
 struct Descr {
-  const char *name;  // without byte order
+  const char *name;  // without the byte order
   Dtype dtype;
 };
 constexpr Descr kDescrs[] = {{"f4", Dtype::kFloat32}, {"f8", Dtype::kFloat64}, {"f2", Dtype::kFloat16},
                              {"u1", Dtype::kUint8},   {"i4", Dtype::kInt32},   {"i1", Dtype::kInt8},
                              {"i8", Dtype::kInt64},   {"b1", Dtype::kBool}};
 
-// The header's text: a literal of Python's, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+// Parses the header, a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
 class Header {
  public:
   Header(std::string_view words, const std::string &name) : words_(words), name_(name) {
@@ -50,7 +50,7 @@ class Header {
       }
     }
     skip_space();
-    if (!words_.empty()) fail("there is more behind it");
+    if (!words_.empty()) fail("expected nothing after the closing '}', found more");
     if (seen_ != 7) fail("expected 'descr', 'fortran_order' and 'shape', each once");
   }
 
@@ -110,8 +110,8 @@ class Header {
         return;
       }
     }
-    throw Error(Code::kUnsupported, text("'", name_, "': arrays have no elements of NumPy's type '", descr, "'"),
-                name_);
+    throw Error(Code::kUnsupported,
+                text("'", name_, "': expected a supported element type, found NumPy's '", descr, "'"), name_);
   }
   void take_order() {
     note(2, "fortran_order");
@@ -130,7 +130,7 @@ class Header {
       if (lengths.size() == size_t(kMaxAxes)) fail(text("'shape': expected at most ", kMaxAxes, " axes"));
       words_.remove_prefix(size_t(end - words_.data()));
       lengths.push_back(length);
-      accept_word("L");  // as Python 2 wrote it
+      accept_word("L");  // written by Python 2
       if (!accept(',')) {
         expect(')');
         break;
@@ -141,10 +141,10 @@ class Header {
 
   std::string_view words_;
   const std::string &name_;
-  unsigned seen_ = 0;  // a bit for each key
+  unsigned seen_ = 0;  // one bit per key
 };
 
-// Row-major from column-major.
+// Converts column-major order to row-major.
 void transpose(const char *from, char *to, const Shape &shape, size_t element_bytes) {
   std::vector<int64_t> at(size_t(shape.rank()), 0), strides(size_t(shape.rank()), 1);
   for (size_t axis = 1; axis < strides.size(); ++axis) strides[axis] = strides[axis - 1] * shape[int(axis) - 1];
@@ -181,8 +181,8 @@ NDArray read_npy(uint64_t bytes, const ReadBytes &read, const std::string &name)
     left -= count;
   };
   unsigned char head[12] = {};
-  take(head, kMagic.size(), "is no .npy file");
-  if (!is_npy(head, kMagic.size())) fail("is no .npy file");
+  take(head, kMagic.size(), "is not an .npy file");
+  if (!is_npy(head, kMagic.size())) fail("is not an .npy file");
   take(head + kMagic.size(), 4, "truncated in its header");
   const unsigned version = head[6];
   if (version < 1 || version > 3) fail(text("expected version 1, 2 or 3 of .npy, found ", version));
@@ -232,7 +232,7 @@ std::string npy_bytes(const NDArray &array) {
   const auto known = std::find_if(std::begin(kDescrs), std::end(kDescrs),
                                   [&](const Descr &descr) { return descr.dtype == array.dtype(); });
   if (known == std::end(kDescrs)) {
-    throw Error(Code::kDtype, text("NumPy's files have no elements of ", array.dtype()), "arrays");
+    throw Error(Code::kDtype, text(".npy files have no element type ", array.dtype()), "arrays");
   }
   constexpr char kNative = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
   std::string shape;
@@ -258,7 +258,7 @@ NamedArrays parse_arrays(const void *data, size_t bytes, const std::string &name
 }
 
 NamedArrays load_arrays(const std::string &path) {
-  InputFile file(path);  // once: what comes through a pipe is there for the first who opens it
+  InputFile file(path);  // opened once, because a pipe can be read only once
   char first[8] = {};
   file.read(0, first, size_t(std::min<uint64_t>(sizeof first, file.size())));
   if (!is_npy(first, sizeof first) && !is_npz(first, sizeof first)) return load_params(file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives of .npy entries, through minizip on memory.
+// Reads and writes archives of .npy entries, with minizip on memory.
 #include <minizip/unzip.h>
 #include <minizip/zip.h>
 
@@ -19,10 +19,10 @@ constexpr uint64_t kMostEntries = uint64_t(1) << 20;
 constexpr uint64_t kMostRatio = 1032;  // of deflate
 constexpr size_t kPiece = size_t(1) << 30;
 
-// A file in memory, as minizip sees it. Its functions must not throw.
+// A file in memory, for minizip's callbacks, which must not throw.
 struct MemoryFile {
-  const char *data = nullptr;      // to be read, or ..
-  std::string *written = nullptr;  // .. written
+  const char *data = nullptr;      // to read from, or
+  std::string *written = nullptr;  // to write to
   uint64_t size = 0, at = 0;
   bool failed = false;
 };
@@ -74,7 +74,7 @@ class Archive {
     file_.size = bytes;
     zlib_filefunc64_def functions = functions_on(&file_);
     zip_ = unzOpen2_64(nullptr, &functions);
-    if (!zip_) fail("is no zip archive, or is damaged");
+    if (!zip_) fail("is not a zip archive, or is damaged");
   }
   ~Archive() {
     if (zip_) unzClose(zip_);
@@ -122,13 +122,13 @@ class Archive {
                   text("'", called, "': expected it stored or deflated, found the method ", info.compression_method),
                   name_);
     }
-    // What an entry says of itself is believed as far as its bytes can hold it.
+    // The declared sizes must be possible for the number of bytes present,
     if (info.compressed_size > file_.size || info.uncompressed_size / kMostRatio > info.compressed_size + 1) {
-      fail(text("entry '", name, "': its sizes cannot be"));
+      fail(text("entry '", name, "': its declared sizes do not fit the file"));
     }
-    // And only once: entries that lie over each other would make of a small file as much as one likes.
+    // and entries must not overlap, or a small file could expand without limit.
     taken_ += info.compressed_size;
-    if (taken_ > file_.size) fail(text("entry '", name, "': entries lie over each other"));
+    if (taken_ > file_.size) fail(text("entry '", name, "': entries overlap"));
     check(unzOpenCurrentFile(zip_), name);
     const auto read = [&](char *to, size_t count) {
       for (size_t done = 0; done < count;) {
@@ -145,7 +145,7 @@ class Archive {
   const std::string &name_;
   MemoryFile file_;
   unzFile zip_ = nullptr;
-  uint64_t taken_ = 0;  // bytes of the entries so far
+  uint64_t taken_ = 0;  // compressed bytes of the entries so far
 };
 
 class ArchiveWriter {
@@ -164,10 +164,10 @@ class ArchiveWriter {
 
   void add(const std::string &name, const std::string &content) {
     if (name.size() > UINT16_MAX) {
-      throw Error(Code::kName, text("a name of ", name.size(), " bytes: expected at most ", UINT16_MAX), "arrays");
+      throw Error(Code::kName, text("name: expected at most ", UINT16_MAX, " bytes, found ", name.size()), "arrays");
     }
     zip_fileinfo info{};
-    info.tmz_date.tm_year = 1980;  // the same arrays give the same bytes
+    info.tmz_date.tm_year = 1980;  // fixed, so that the same arrays give the same bytes
     info.tmz_date.tm_mday = 1;
     constexpr uLong kMadeBy = 45, kUtf8 = 1 << 11;
     const bool large = content.size() >= UINT32_MAX;
@@ -199,12 +199,13 @@ class ArchiveWriter {
 }  // namespace
 
 bool is_npz(const void *data, size_t bytes) {
-  // An archive without entries begins with its end.
+  // An archive without entries starts with its end record.
   return bytes >= 4 && (std::memcmp(data, "PK\3\4", 4) == 0 || std::memcmp(data, "PK\5\6", 4) == 0);
 }
 
 NamedArrays parse_npz(const void *data, size_t bytes, const std::string &name) {
-  static const std::string kEmpty = std::string("PK\5\6") + std::string(18, '\0');  // minizip does not find this end
+  static const std::string kEmpty =
+      std::string("PK\5\6") + std::string(18, '\0');  // minizip rejects an archive that is only an end record
   if (bytes == kEmpty.size() && std::memcmp(data, kEmpty.data(), bytes) == 0) return {};
   return Archive(data, bytes, name).load();
 }

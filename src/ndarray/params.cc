@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// MXNet's .params format. A file is read in two passes: the first checks every record and reads the names that come
-// behind them, without allocating what the file says; the second makes the arrays.
+// Reads and writes MXNet's .params format. A file is read in two passes: the first validates every record and reads the
+// names, which follow the records, without trusting any size in the file; the second creates the arrays.
 //
 //   u64 0x112, u64 0, u64 count, count records, u64 number of names (0 or count), for each u64 length and its bytes
 //
-// A record begins with a u32 that tells its kind:
+// A record begins with a u32 that identifies its kind:
 //   V2, V3     i32 storage type, shape, context, i32 dtype, data; rank 0 is an empty entry in V2 and a scalar in V3
 //   V1         shape, context, i32 dtype, data; rank 0 is an empty entry
 //   up to 32   the oldest kind: this is the rank, then u32 lengths, context, i32 dtype, data; rank 0 is an empty entry
@@ -21,15 +21,16 @@
 #include "base/log.hpp"
 #include "ndarray/file.hpp"
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read and written as they lie in memory");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read and written in the byte order of memory");
 
 namespace cohort {
 namespace {
 
 constexpr uint64_t kFileMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8u, kV2 = 0xF993FAC9u, kV3 = 0xF993FACAu;
-constexpr uint64_t kMostArrays = uint64_t(1) << 20;  // a file of many small records would take much more than its size
-constexpr size_t kWorthMapping = 64 << 10;           // smaller ones are copied together with their neighbours' pages
+constexpr uint64_t kMostArrays = uint64_t(1)
+                                 << 20;  // because many small records would take much more memory than the file's size
+constexpr size_t kWorthMapping = 64 << 10;  // bytes; smaller arrays are copied instead
 constexpr int32_t kDense = 0, kRowSparse = 1, kCsr = 2;
 
 // ---- reading ------------------------------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ struct Record {
   bool is_empty_entry = false;
   Shape shape;
   Dtype dtype = Dtype::kFloat32;
-  uint64_t data = 0;  // where it lies in the file
+  uint64_t data = 0;  // offset in the file
 };
 
 template <typename Source>
@@ -89,13 +90,13 @@ class ParamsParser {
   }
   template <typename Length>
   Shape take_lengths(int64_t rank);
-  Shape take_shape(bool scalars);  // of unknown rank: an empty entry
+  Shape take_shape(bool scalars);  // unknown rank: an empty entry
   Dtype take_dtype(const char *what);
-  // Steps over the data of an array, which must be there.
+  // Skips the data of an array and checks that the file contains all of it.
   uint64_t skip_data(const Shape &shape, Dtype dtype);
   Record take_record();
   void take_rest(Record &record);                         // context, dtype, data
-  void skip_sparse(Record &record, const Shape &stored);  // the same of a sparse array
+  void skip_sparse(Record &record, const Shape &stored);  // the same for a sparse array
   std::vector<std::string> take_names(uint64_t count);
   void check_dense(const Record &record, const std::string &name) const;
   NDArray make_array(const Record &record);
@@ -114,7 +115,7 @@ Shape ParamsParser<Source>::take_lengths(int64_t rank) {
   std::vector<int64_t> lengths;
   for (int64_t axis = 0; axis < rank; ++axis) {
     const auto length = int64_t(take<Length>("a length"));
-    if (length < 0) fail(text("axis ", axis, " has the length ", length));
+    if (length < 0) fail(text("axis ", axis, ": expected a length from 0, found ", length));
     lengths.push_back(length);
   }
   return Shape(std::move(lengths));
@@ -131,7 +132,7 @@ Shape ParamsParser<Source>::take_shape(bool scalars) {
 template <typename Source>
 Dtype ParamsParser<Source>::take_dtype(const char *what) {
   const auto code = take<int32_t>(what);
-  if (!dtype_valid(code)) fail(text("no element type has the code ", code));
+  if (!dtype_valid(code)) fail(text("expected the code of an element type, found ", code));
   return Dtype(code);
 }
 
@@ -178,7 +179,8 @@ Record ParamsParser<Source>::take_record() {
   const auto kind = take<uint32_t>("a record");
   if (kind == kV2 || kind == kV3) {
     record.storage = take<int32_t>("the storage type");
-    if (record.storage < kDense || record.storage > kCsr) fail(text("no storage type has the code ", record.storage));
+    if (record.storage < kDense || record.storage > kCsr)
+      fail(text("expected the code of a storage type, found ", record.storage));
     Shape stored;
     if (record.storage != kDense) stored = take_shape(kind == kV3);
     record.shape = take_shape(kind == kV3);
@@ -201,7 +203,7 @@ Record ParamsParser<Source>::take_record() {
     at_ -= sizeof kind;
     char digits[16];
     std::snprintf(digits, sizeof digits, "0x%08x", kind);
-    fail(text("no record begins with ", digits));
+    fail(text("expected the start of a record, found ", digits));
   }
   record.is_empty_entry = !record.shape.rank_known();
   if (!record.is_empty_entry) take_rest(record);
@@ -222,7 +224,7 @@ std::vector<std::string> ParamsParser<Source>::take_names(uint64_t count) {
     need(length, "the name");
     std::string name(size_t(length), 0);
     source_.read(at_, &name[0], name.size());
-    if (name.find('\0') != std::string::npos) fail("a name must not hold a zero byte");
+    if (name.find('\0') != std::string::npos) fail("expected a name without zero bytes");
     at_ += length;
     names.push_back(std::move(name));
   }
@@ -242,7 +244,7 @@ NDArray ParamsParser<Source>::make_array(const Record &record) {
   }
   const NDArray array = NDArray::create(record.shape, record.dtype, Context(), false);
   source_.read(record.data, array.data(), array.bytes());
-  if (record.dtype == Dtype::kBool) {  // any byte but 0 is true, and only 1 is a bool
+  if (record.dtype == Dtype::kBool) {  // any byte but 0 is true; a bool must be 0 or 1
     auto *const bytes = array.data_as<uint8_t>();
     for (int64_t i = 0; i < array.size(); ++i) bytes[i] = bytes[i] != 0;
   }
@@ -263,7 +265,7 @@ NamedArrays ParamsParser<Source>::load() {
   const auto magic = take<uint64_t>("the first number");
   if (magic != kFileMagic) {
     at_ = 0;
-    fail(text("this is no .params file: expected it to begin with ", kFileMagic, ", found ", magic));
+    fail(text("this is not a .params file: expected it to begin with ", kFileMagic, ", found ", magic));
   }
   take<uint64_t>("the second number");
   const auto count = take<uint64_t>("the number of arrays");
@@ -280,7 +282,7 @@ NamedArrays ParamsParser<Source>::load() {
   NamedArrays arrays;
   arrays.reserve(size_t(count));
   std::map<std::string, size_t> places;
-  std::string left_out;  // the first of the empty entries that are left out
+  std::string left_out;  // the first of the skipped empty entries
   uint64_t num_left_out = 0;
   at_ = first_record;
   for (uint64_t i = 0; i < count; ++i) {
@@ -296,7 +298,7 @@ NamedArrays ParamsParser<Source>::load() {
     if (place == places.end() || place->second == arrays.size()) {
       arrays.emplace_back(name, array);
     } else {
-      arrays[place->second].second = array;  // of arrays of one name the last counts
+      arrays[place->second].second = array;  // of several arrays with one name, the last one counts
     }
   }
   if (num_left_out > 0) {
@@ -329,12 +331,12 @@ void put_record(const Put &put, const NDArray &array, bool v3) {
   put(host.data(), host.bytes());
 }
 
-// put(data, bytes) takes the pieces of the file in order.
+// Passes the pieces of the file to put(data, bytes) in order.
 template <typename Put>
 void put_params(const NamedArrays &arrays, const Put &put) {
   const auto number = [&](uint64_t value) { put(&value, sizeof value); };
-  bool named = false;  // entries without a name have the empty one then
-  // MXNet reads V3 and older records in two modes of its own, so that a file should not mix them.
+  bool named = false;  // if any entry has a name, those without one get an empty name
+  // MXNet reads V3 and older records in different modes, so a file must not mix them.
   bool v3 = false;
   for (const auto &entry : arrays) {
     named = named || !entry.first.empty();

@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-// A copy of bytes that is queued.
+// A queued copy of plain bytes.
 struct PlainCopy {
   const std::shared_ptr<Storage> from, to;
   const AddressRange written;
@@ -21,7 +21,7 @@ struct PlainCopy {
   }
 };
 
-// A copy that is queued: keeps its arrays until the queue is done, and knows what was not written if it fails.
+// A queued copy with a cast or a slice. Keeps its arrays until the queue is done, and marks the target if it fails.
 struct QueuedCopy final : Kernel {
   QueuedCopy(ArraySlice source, NDArray target, const Timeline *on)
       : from(std::move(source)), to(std::move(target)), by(on) {}
@@ -32,7 +32,7 @@ struct QueuedCopy final : Kernel {
       array.check_written();
       to.clear_failure();
     }
-    if (as_it_is()) return;  // it is checked alone
+    if (as_it_is()) return;  // the bytes are copied by the queue; this is only the check
     if (from.axis < 0) {
       cast_elements(array.data(), array.dtype(), to.data(), to.dtype(), to.size());
     } else {
@@ -48,7 +48,7 @@ struct QueuedCopy final : Kernel {
   const ArraySlice from;
   const NDArray to;
   const Timeline *const by;
-  bool checks = false;  // whether the source was written, when it starts
+  bool checks = false;  // check when it starts that the source was written
   const Step step{this, Args(), "copy", as_it_is() ? nullptr : copy_info()};
 };
 
@@ -64,7 +64,7 @@ const void *first_of(const ArraySlice &part) {
   return static_cast<const char *>(part.array.data()) + size_t(part.begin) * row_bytes;
 }
 
-// What cannot be queued leaves an array as it was: bad, if it was.
+// If enqueuing fails, the array is unchanged, and so is its earlier failure, if any.
 template <typename Enqueue>
 void write_or_leave(const NDArray &to, const Timeline *by, Enqueue &&enqueue) {
   const bool was_bad = to.failed();
@@ -76,7 +76,7 @@ void write_or_leave(const NDArray &to, const Timeline *by, Enqueue &&enqueue) {
   }
 }
 
-// On a timeline of one owner, who keeps `to`: a failure is that of all work behind it.
+// On a timeline with one owner, who keeps `to`: a failure counts for all work after it.
 void enqueue_own(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
   from.array.begin_read(by);
   write_or_leave(to, by.get(), [&] {
@@ -93,9 +93,9 @@ void enqueue_own(const ArraySlice &from, const NDArray &to, const std::shared_pt
   });
 }
 
-// On a timeline that others enqueue on, too: what fails here is no business of theirs. Bytes are copied even where the
-// check before has failed, as a queue has no other way to go on from there: the target is marked, so that nobody takes
-// them for good.
+// On a timeline that others use too: a failure must not affect their work. The bytes are copied even after the
+// preceding check failed, because a queue cannot skip them; the target is marked as failed, so that its content is not
+// used.
 void enqueue_shared(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
   const auto copy = std::make_shared<QueuedCopy>(from, to, by.get());
   copy->checks = true;
@@ -110,7 +110,7 @@ void enqueue_shared(const ArraySlice &from, const NDArray &to, const std::shared
   if (!copy->as_it_is()) return;
   try {
     queue.copy(to.data(), first_of(from), to.bytes(), copy, QueuedCopy::failed);
-  } catch (const std::exception &e) {  // the check before it makes the target good
+  } catch (const std::exception &e) {  // the check has already cleared the target's failure
     queue.finish();
     to.fail(e.what(), by.get());
     throw;
@@ -123,7 +123,7 @@ void copy(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timel
   const bool as_it_is = source.dtype() == to.dtype() && from.contiguous();
   const bool from_host = source.context().on_host(), to_host = to.context().on_host();
   if (!from_host && (to_host || !as_it_is || source.context() != to.context())) {
-    // By the queue of its GPU to the host, and on from there.
+    // First to the host on its GPU's queue, then onwards from there.
     const bool rows = from.contiguous();
     const NDArray staged = NDArray::create(rows ? from.shape() : source.shape(), source.dtype(), Context(), false);
     const std::shared_ptr<Timeline> gpu = source.storage()->immediate();

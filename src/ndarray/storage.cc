@@ -15,7 +15,7 @@ std::shared_ptr<Timeline> Storage::immediate() {
 void Storage::drop_pages() {
   if (whole_) return whole_->drop_pages();
   if (!has_droppable_pages()) return;
-  // Pages at the ends are neighbours', too, who may have written theirs.
+  // The partial pages at both ends also contain neighbours' data.
   const auto page = uintptr_t(sysconf(_SC_PAGESIZE)), begin = reinterpret_cast<uintptr_t>(data());
   const uintptr_t first = (begin + page - 1) / page * page, end = (begin + bytes()) / page * page;
   if (first < end) madvise(reinterpret_cast<void *>(first), end - first, MADV_DONTNEED);

@@ -49,7 +49,7 @@ FusedLayerAttrs attributes_of(const Node &node) {
   return a;
 }
 
-// As many digits as it takes.
+// The shortest digits that read back as the same value.
 template <typename T>
 std::string number_text(T value) {
   char digits[64];
@@ -70,7 +70,7 @@ Entry output(const Entry &of, int index) { return {of.node, index}; }
 
 }  // namespace
 
-// Makes the graph that runs, node by node from the one that was given.
+// Builds the executed graph node by node from the given one.
 class FusedLayer::Maker {
  public:
   explicit Maker(const Node &node)
@@ -101,7 +101,7 @@ class FusedLayer::Maker {
   std::vector<Dtype> types;
 
  private:
-  // ---- what was given
+  // ---- the given graph
 
   bool may_follow(const std::string &op) const {
     return std::find(kind_.followers.begin(), kind_.followers.end(), op) != kind_.followers.end();
@@ -127,13 +127,14 @@ class FusedLayer::Maker {
         layer_ = last_ = int(n);
         continue;
       }
-      expect(layer_ >= 0, text("behind a ", layer).c_str());
-      expect(may_follow(node.op->name), text("an operator that is fused with ", layer, ", found another one").c_str());
+      expect(layer_ >= 0, text("a ", layer, " before it").c_str());
+      expect(may_follow(node.op->name),
+             text("an operator that is fused with ", layer, ", found another operator").c_str());
       const size_t from = node.op->name == "elemwise_add" && is_variable(inputs[0]) ? 1 : 0;
       expect(inputs[from].node == last_ && inputs[from].index == 0 && num_variables + 1 == inputs.size(),
-             "what comes before it as an input, and variables");
+             "the previous node's output and variables as inputs");
       if (node.op->name == "BatchNorm") {
-        expect(last_ == layer_, text("to follow the ", layer).c_str());
+        expect(last_ == layer_, text("to directly follow the ", layer).c_str());
         norm_ = int(n);
       }
       if (node.op->name == "elemwise_add") {
@@ -143,7 +144,8 @@ class FusedLayer::Maker {
       last_ = int(n);
     }
     if (layer_ < 0) refuse(text("expected a ", layer, ", found none"));
-    if (graph_.heads[0].node != last_ || graph_.heads[0].index != 0) refuse("expected what is last in it as output");
+    if (graph_.heads[0].node != last_ || graph_.heads[0].index != 0)
+      refuse("expected the last node's output as its output");
     if (is_convolution_ && a_.with_bn != (norm_ >= 0)) refuse("expected a BatchNorm where 'with_bn' is true");
     if (is_convolution_ && a_.with_sum != (sum_ >= 0)) refuse("expected a sum where 'with_sum' is true");
     if (is_attention_) {
@@ -162,7 +164,7 @@ class FusedLayer::Maker {
   bool has_bias() const { return graph_.inputs[size_t(layer_)].size() > 2; }
   int input_of(int node, size_t index) const { return graph_.inputs[size_t(node)][index].node; }
 
-  // ---- what runs
+  // ---- the executed graph
 
   Entry add_variable(Dtype type = Dtype::kFloat32) {
     auto node = std::make_shared<Node>();
@@ -184,7 +186,7 @@ class FusedLayer::Maker {
     return {std::move(copied), 0};
   }
 
-  // Bytes become what they stand for.
+  // Converts quantised bytes to the floats that they represent.
   void widen(int node, Dtype type) {
     Entry &bytes = made_[size_t(node)];
     for (size_t i = 0; i < variables.size(); ++i) {
@@ -201,7 +203,7 @@ class FusedLayer::Maker {
     if (is_attention_) {
       widen(input_of(layer_, 0), Dtype::kInt8);
       if (graph_.inputs[size_t(layer_)].size() > 1) return widen(input_of(layer_, 1), Dtype::kUint8);
-      weight_ = data_;  // queries and keys lie in one array
+      weight_ = data_;  // queries and keys are in one array
       return;
     }
     widen(input_of(layer_, 0), Dtype::kNone);
@@ -223,12 +225,12 @@ class FusedLayer::Maker {
     return {std::move(with_bias), 0};
   }
 
-  // By the moving statistics, always: y = conv(x, w s, b s + beta - mean s), s = gamma / sqrt(var + eps).
+  // Always uses the moving statistics: y = conv(x, w s, b s + beta - mean s), s = gamma / sqrt(var + eps).
   void fold_norm(std::vector<Entry> *inputs) const {
     const BatchNormAttrs &norm = graph_.nodes[size_t(norm_)]->parsed.get<BatchNormAttrs>();
     const std::vector<Entry> in = inputs_of(norm_);
     const Entry gamma = norm.fix_gamma ? apply("ones_like", {}, {in[1]}) : in[1];
-    const AttrMap wide = {{"dtype", "float64"}};  // as MXNet does it: one more rounding moves a weight to another byte
+    const AttrMap wide = {{"dtype", "float64"}};  // like MXNet: another rounding would move a weight to another byte
     const Entry shifted = apply("_plus_scalar", {{"scalar", number_text(norm.eps)}}, {apply("Cast", wide, {in[4]})});
     const Entry ratio = apply("elemwise_div", {}, {apply("Cast", wide, {gamma}), apply("sqrt", {}, {shifted})});
     const Entry scale = apply("Cast", {{"dtype", "float32"}}, {ratio});
@@ -243,13 +245,13 @@ class FusedLayer::Maker {
     inputs->push_back(bias);
   }
 
-  // A weight as the nearest bytes stand for it: each row in its own range, or, where the output is int32, all in one.
+  // A weight rounded to int8: each row in its own range, or, if the output is int32, all rows in one range.
   Entry rounded(const Entry &weight) {
     AttrMap over = {{"keepdims", "True"}};
     if (a_.calibrated() || a_.enable_float_output) over.insert({{"axis", "0"}, {"exclude", "True"}});
     const Entry largest = apply("max", over, {apply("abs", {}, {weight})});
     const Entry range = apply("_maximum_scalar", {{"scalar", "1e-30"}}, {largest});
-    // In the order in which MXNet does it: a weight at the end of the range lies between two bytes.
+    // In MXNet's order of operations: a weight at the end of the range lies between two bytes.
     const Entry scale = apply("_rdiv_scalar", {{"scalar", "127.5"}}, {range});
     const AttrMap ones = {{"out_type", "int8"}, {"min_calib_range", "-127.5"}, {"max_calib_range", "127.5"}};
     const Entry bytes = apply("_contrib_quantize_v2", ones, {apply("broadcast_mul", {}, {weight, scale})});
@@ -261,7 +263,7 @@ class FusedLayer::Maker {
     return apply("broadcast_div", {}, {whole, scale});
   }
 
-  // Whether MXNet has no bytes below 0 for what comes out of the last function.
+  // Whether MXNet uses uint8 for the output of the last function.
   bool is_unsigned() const {
     const Node &last = *graph_.nodes[size_t(last_)];
     const std::string &op = last.op->name;
@@ -282,11 +284,11 @@ class FusedLayer::Maker {
                              {"min_calib_range", number_text(*a_.min_calib_range)},
                              {"max_calib_range", number_text(*a_.max_calib_range)}};
       const Entry bytes = apply("_contrib_quantize_v2", range, {result});
-      // Attention has the bounds as they are given, not the larger on both sides.
+      // Attention uses the bounds as given, not a symmetric range.
       if (is_attention_) return {bytes, number(*a_.min_calib_range), number(*a_.max_calib_range)};
       return {bytes, output(bytes, 1), output(bytes, 2)};
     }
-    // int32, whose 1 is the product of what 1 of data and of weight stand for.
+    // int32: one unit of the output represents the product of one unit of the data and one of the weight.
     const Entry one = one_of(data_.bytes), other = one_of(weight_.bytes);
     const Entry unit = apply("elemwise_mul", {},
                              {apply("_contrib_dequantize", {}, {one, data_.low, data_.high}),
@@ -314,7 +316,7 @@ class FusedLayer::Maker {
   const bool is_convolution_, is_attention_;
   const NodeGraph &given_;
   const Graph &graph_;
-  std::vector<Entry> made_;                            // by node of the graph: its first output
+  std::vector<Entry> made_;                            // the first output of each node of the graph
   int layer_ = -1, norm_ = -1, sum_ = -1, last_ = -1;  // nodes
   Bytes data_, weight_;
 };
@@ -342,7 +344,7 @@ void FusedLayer::infer_shapes(Shapes *in, Shapes *out) const {
 }
 
 void FusedLayer::infer_dtypes(Dtypes *in, Dtypes *out) const {
-  if (in->size() == given_->num_inputs()) return given_->infer_dtypes(in, out);  // all of floats
+  if (in->size() == given_->num_inputs()) return given_->infer_dtypes(in, out);  // all floats
   for (size_t i = 0; i < in->size(); ++i) {
     if (types_[i] != Dtype::kNone) unify((*in)[i], types_[i], "input");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes and dtypes of a graph: each operator completes what it can of its inputs and outputs, until none learns
-// anything more.
+// Infers the shapes and dtypes of a graph: visits operators, each completing its inputs and outputs, until nothing
+// changes.
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-constexpr int64_t kMostElements = int64_t(1) << 40;  // of one array; keeps the operators' arithmetic inside 64 bits
+constexpr int64_t kMostElements = int64_t(1) << 40;  // of one array; keeps the operators' arithmetic within 64 bits
 
 void check_size(const Shape &shape, const char *what) {
   if (!shape.rank_known()) return;
@@ -64,7 +64,7 @@ void merge_heads(const Graph &graph, const std::vector<V> &of_heads, std::vector
               node.name);
 }
 
-// Visits nodes in topological order, and again whenever another node changed something that they have a part in.
+// Visits nodes in topological order, and again whenever another node changed one of their entries.
 template <typename V, typename Infer>
 bool infer_all(const Graph &graph, std::vector<std::vector<V>> *values, Infer infer) {
   const size_t num_nodes = graph.nodes.size();
@@ -118,7 +118,7 @@ bool infer_all(const Graph &graph, std::vector<std::vector<V>> *values, Infer in
   return true;
 }
 
-// Zeros and entries below stand for lengths to be inferred, as in MXNet's files; no entries at all for any shape.
+// Lengths of 0 and below are to be inferred, as in MXNet's files; an empty shape means any shape.
 Shape shape_attribute(const Node &node) {
   const auto found = node.attrs.find("__shape__");
   if (found == node.attrs.end() || is_none(found->second)) return Shape();
@@ -241,7 +241,7 @@ std::vector<T> known_by_node(const Graph &graph, const std::vector<std::pair<std
     std::string candidates;
     for (const std::string &argument : graph.argument_names())
       candidates += (candidates.empty() ? "" : ", ") + argument;
-    throw Error(Code::kName, text("known: '", name, "' is no argument or auxiliary state; arguments: ", candidates),
+    throw Error(Code::kName, text("known: '", name, "' is not an argument or auxiliary state; arguments: ", candidates),
                 name);
   }
   return result;

@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-// Kernels write outputs, which a variable's array is none of.
+// Kernels write outputs into arrays of their own, so an output that is a variable needs a copy.
 Symbol with_copies(const Symbol &symbol) {
   std::vector<Entry> heads;
   for (const Entry &head : symbol.heads()) {
@@ -62,7 +62,7 @@ NodeGraph::NodeGraph(Symbol symbol)
   }
   if (num_levels_ <= kMostLevels) return;
   throw Error(Code::kInvalidArgument,
-              text("sub-graph: expected at most ", kMostLevels, " graphs in each other, found more"), "sub-graph");
+              text("sub-graph: expected at most ", kMostLevels, " levels of nested graphs, found more"), "sub-graph");
 }
 
 NodeGraph::NodeGraph(Symbol symbol, const std::vector<Entry> &variables) : NodeGraph(std::move(symbol)) {
@@ -95,7 +95,7 @@ double NodeGraph::flops(const Shapes &in) const {
     for (const Graph::Input &input : graph_.inputs[n]) {
       inputs.push_back(inferred.shapes[size_t(input.node)][size_t(input.index)]);
     }
-    constexpr double kCall = 1000;  // what a step costs however little it does
+    constexpr double kCall = 1000;  // overhead of a step, however little it computes
     sum += kCall;
     for (const Shape &output : inferred.shapes[n]) sum += output.known() ? 4 * double(output.size()) : 0;
     const auto known = [](const Shape &shape) { return shape.known(); };

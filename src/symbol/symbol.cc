@@ -15,13 +15,13 @@ namespace cohort {
 
 namespace {
 
-// Nodes whose release waits for the destructor that is running on this thread.
+// Nodes whose release is deferred to the destructor that is running on this thread.
 thread_local std::vector<Entry> *pending_release = nullptr;
 
 }  // namespace
 
-// A chain of a million nodes must not take a million stack frames: a destructor inside a destructor hands its inputs to
-// the outermost one.
+// Releasing a chain of a million nodes must not recurse a million levels: a nested destructor passes its inputs to the
+// outermost one.
 Node::~Node() {
   try {
     if (pending_release) {
@@ -29,7 +29,7 @@ Node::~Node() {
       return;
     }
   } catch (const std::bad_alloc &) {
-    return;  // what is left goes the recursive way
+    return;  // release the rest recursively
   }
   std::vector<Entry> waiting = std::move(inputs);
   pending_release = &waiting;
@@ -43,7 +43,7 @@ Node::~Node() {
 namespace {
 
 std::string default_name(const std::string &op) {
-  static std::mutex mutex;  // guards counters
+  static std::mutex mutex;  // protects counters
   static std::map<std::string, int> &counters = *new std::map<std::string, int>;
   std::string hint = op;
   for (char &c : hint) {
@@ -53,10 +53,10 @@ std::string default_name(const std::string &op) {
   return hint + std::to_string(counters[hint]++);
 }
 
-// Keys in their long form. Throws kName on `weight_lr_mult` and, for a variable, on anything but __x__.
+// Keys in their long form. Throws kName for `weight_lr_mult` and, on a variable, for anything but __x__.
 AttrMap checked_attrs(const Op *op, const AttrMap &attrs) {
   AttrMap checked;
-  for (const auto &attr : attrs) {  // no structured binding: clang 14 lets no lambda capture one
+  for (const auto &attr : attrs) {  // no structured binding: clang 14 cannot capture one in a lambda
     const std::string &key = attr.first, &value = attr.second;
     const std::string stored = long_key(key);
     if (stored != key || is_hidden_key(key)) {
@@ -127,7 +127,7 @@ const Entry &single_head(const Symbol &symbol, const std::string &what) {
   return symbol.heads().front();
 }
 
-// The node that all heads belong to; null for a group.
+// The node of all heads; null for a group.
 const Node *head_node(const std::vector<Entry> &heads) {
   if (heads.empty()) return nullptr;
   for (const Entry &head : heads) {
@@ -175,7 +175,7 @@ const std::string *hidden_suffix(const std::string &key) {
   return nullptr;
 }
 
-// What is kept from pass to pass, by the node or by what runs inside it, is an array that has a name.
+// State that the node, or a node inside it, keeps between passes must be a variable's array.
 void check_auxiliary(const Node &node) {
   const size_t num_inputs = node.inputs.size();
   const auto check = [&](size_t i, const char *what) {
@@ -271,7 +271,7 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
     if (node->inputs[i].node) continue;
     auto made = std::make_shared<Node>();
     made->name = node->name + "_" + names[i];
-    made->attrs = node->attrs;  // all of them, as MXNet does (SYM-05)
+    made->attrs = node->attrs;  // all attributes, as MXNet does (SYM-05)
     if (!fields[i]->init.empty()) made->attrs.emplace("__init__", fields[i]->init);
     node->inputs[i] = Entry{std::move(made), 0};
   }
@@ -298,7 +298,7 @@ Symbol Symbol::compose(const std::vector<std::pair<std::string, Symbol>> &replac
       throw Error(Code::kName, text("compose: '", variable, "' is replaced twice"), variable);
     }
   }
-  std::unordered_map<const Node *, Entry> changed;  // index counts for replaced variables only
+  std::unordered_map<const Node *, Entry> changed;  // the index matters for replaced variables only
   std::unordered_set<std::string> used;
   const auto moved = [&](const Entry &entry) {
     const auto found = changed.find(entry.node.get());
@@ -452,7 +452,8 @@ Symbol Symbol::with_attribute(const std::string &key, const std::string &value) 
   for (const auto &entry : checked_attrs(node->op, {{key, value}})) copy->attrs[entry.first] = entry.second;
   if (node->op && !is_hidden_key(long_key(key))) {
     if (key == node->op->variadic) {
-      throw Error(Code::kInvalidArgument, text("attribute '", key, "': the inputs of a node stay as they are"), key);
+      throw Error(Code::kInvalidArgument,
+                  text("attribute '", key, "': counts the inputs of the node, which cannot change"), key);
     }
     copy->parsed = node->op->parse(copy->attrs, subgraphs_of(*node));
     const int before = int(node->inputs.size());

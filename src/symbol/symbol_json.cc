@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbols as MXNet's JSON: reads the forms of 0.8 to 1.9 and brings older ones up to date, writes that of 1.9. A file
-// is not trusted: everything is checked before a node is made of it.
+// Symbols as MXNet's JSON: reads the forms of 0.8 to 1.9 and updates older ones, writes the form of 1.9. Input is
+// untrusted: everything is validated before nodes are created.
 #include <algorithm>
 #include <map>
 
@@ -14,12 +14,12 @@ namespace cohort {
 namespace {
 
 constexpr int64_t kCurrentVersion = 10901;       // major * 10000 + minor * 100 + patch
-constexpr int64_t kOldestVersion = 800;          // files without a version
-constexpr int kMostDepth = 5 + 4 * kMostLevels;  // MXNet's own files have 5 levels, and 4 more for graphs in nodes
-constexpr int64_t kMostOutputs = 1 << 22;        // of all nodes together
-constexpr size_t kMostNamed = 100;               // operators in an error, and nodes of each
+constexpr int64_t kOldestVersion = 800;          // assumed if the file has no version
+constexpr int kMostDepth = 5 + 4 * kMostLevels;  // MXNet's own files have 5 levels, and 4 more per nested graph
+constexpr int64_t kMostOutputs = 1 << 22;        // of all nodes
+constexpr size_t kMostNamed = 100;               // limit of operators in an error, and of nodes for each
 
-// ---- a tree to nodes -----------------------------------------------------------------------------------------------
+// ---- from a JSON tree to nodes -------------------------------------------------------------------------------------
 
 class SymbolJsonReader;
 
@@ -46,7 +46,7 @@ class SymbolJsonReader {
   }
 
  private:
-  // Everything but what the operators say about it.
+  // Checks everything that does not depend on the operators.
   void scan(const Json &tree) {
     check_keys(tree, "the symbol", {"nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"});
     read_version(tree);
@@ -95,7 +95,7 @@ class SymbolJsonReader {
     return *found;
   }
 
-  // A whole number in [0, limit).
+  // An integer in [0, limit).
   int64_t read_index(const Json &value, int64_t limit, const std::string &where) const {
     const bool whole = value.is(Json::Kind::kInteger);
     const int64_t index = whole ? value.integer : -1;
@@ -154,7 +154,7 @@ class SymbolJsonReader {
     const std::string named = text(where, " '", node.name, "'");
     check_keys(value, named,
                {"op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id"});
-    // Attributes win over parameters of the same name, which the oldest form kept apart.
+    // Attributes override parameters of the same name, which the oldest form listed separately.
     for (const char *key : {"attrs", "attr", "param"}) {
       const Json *attrs = value.find(key);
       if (!attrs) continue;
@@ -180,14 +180,14 @@ class SymbolJsonReader {
       }
     }
     if (node.op == "null") {
-      if (!node.inputs.empty()) refuse(node, text("expected no inputs of a variable, found ", node.inputs.size()));
-      if (!node.subgraphs.empty()) refuse(node, "expected no sub-graphs of a variable, found some");
+      if (!node.inputs.empty()) refuse(node, text("expected a variable without inputs, found ", node.inputs.size()));
+      if (!node.subgraphs.empty()) refuse(node, "expected a variable without sub-graphs, found one with sub-graphs");
     }
     raw_.push_back(std::move(node));
   }
 
   struct Missing {
-    std::vector<std::vector<const RawNode *>> nodes;  // by operator, in the order of the nodes
+    std::vector<std::vector<const RawNode *>> nodes;  // by operator, in node order
     std::map<std::string, size_t> places;
   };
   void find_missing(Missing *missing) const {
@@ -200,7 +200,7 @@ class SymbolJsonReader {
     }
   }
 
-  // Whoever brings a network here is told all that is missing at once, and where.
+  // Reports all missing operators in one error, each with its nodes.
   void check_operators() const {
     Missing all;
     find_missing(&all);
@@ -227,7 +227,7 @@ class SymbolJsonReader {
     return count > kMostNamed ? text(" and ", count - kMostNamed, " more") : std::string();
   }
 
-  // The nodes that the heads reach, inputs before those that use them.
+  // The nodes reachable from the heads, in topological order.
   std::vector<size_t> sorted(const std::vector<RawNode::Input> &heads) const {
     enum : char { kNew, kOpen, kDone };
     std::vector<char> state(num_nodes_, kNew);
@@ -266,8 +266,8 @@ class SymbolJsonReader {
     return Entry{node, int(input.index)};
   }
 
-  // Files before 1.9.1 may hold `lr_mult` for `__lr_mult__` and `weight_lr_mult`, meant for the variable at input
-  // weight.
+  // Files before 1.9.1 may contain `lr_mult` for `__lr_mult__`, and `weight_lr_mult` on a node for the variable of
+  // input `weight`.
   AttrMap take_hidden(AttrMap *attrs, const Op *op) const {
     AttrMap hidden;
     if (version_ >= kCurrentVersion) return hidden;
@@ -291,7 +291,7 @@ class SymbolJsonReader {
     node->attrs = std::move(raw.attrs);
     node->op = raw.op == "null" ? nullptr : find_op(raw.op);
     const AttrMap hidden = take_hidden(&node->attrs, node->op);
-    for (const auto &[key, value] : hidden) {  // first, for what parse() makes inherits them
+    for (const auto &[key, value] : hidden) {  // first, because variables created by parse() inherit them
       if (long_key(key) != key) node->attrs[long_key(key)] = value;
     }
     if (node->op) {
@@ -334,7 +334,7 @@ class SymbolJsonReader {
     for (const RawNode::Input &input : raw.inputs) {
       node->inputs.push_back(entry(input, text("node '", raw.name, "' (", raw.op, ")")));
     }
-    for (size_t i = raw.inputs.size(); i < names.size(); ++i) {  // auxiliary states, which 0.8 did not write
+    for (size_t i = raw.inputs.size(); i < names.size(); ++i) {  // auxiliary states, absent from files of 0.8
       auto variable = std::make_shared<Node>();
       variable->name = node->name + "_" + names[i];
       variable->attrs = node->attrs;
@@ -365,21 +365,21 @@ class SymbolJsonReader {
     }
   }
 
-  // Nodes made here are still this reader's alone.
+  // Nodes created here are not shared yet.
   static Node *mutable_node(const Entry &entry) { return const_cast<Node *>(entry.node.get()); }
 
   std::string source_;
   int64_t version_;
-  int64_t *num_outputs_;  // of all graphs of the file
+  int64_t *num_outputs_;  // of all graphs in the file
   size_t num_nodes_ = 0;
   std::vector<RawNode> raw_;
   std::vector<RawNode::Input> heads_;
-  std::vector<std::shared_ptr<Node>> made_;  // by index in the file; behind them what the file left out
+  std::vector<std::shared_ptr<Node>> made_;  // by index in the file; variables that the file omitted are appended
 };
 
-// ---- nodes to text -------------------------------------------------------------------------------------------------
+// ---- from nodes to text --------------------------------------------------------------------------------------------
 
-// Throws kInvalidArgument if the text is not UTF-8: JSON could not be read back.
+// Throws kInvalidArgument if the text is not UTF-8, because the JSON could not be read back.
 void append_quoted(std::string *out, const std::string &s, const std::string &node) {
   static const char kHex[] = "0123456789abcdef";
   *out += '"';
@@ -440,7 +440,7 @@ std::string graph_json(const Symbol &symbol) {
     out += ",\n      \"inputs\": [";
     for (size_t k = 0; k < graph.inputs[i].size(); ++k) {
       const Graph::Input &input = graph.inputs[i][k];
-      out += k ? ", [" : "[";  // not through a stream: those of some hosts group digits
+      out += k ? ", [" : "[";  // not a stream: some locales group digits
       out += std::to_string(input.node) + ", " + std::to_string(input.index);
       out += graph.is_auxiliary[size_t(input.node)] ? ", 1]" : ", 0]";
     }

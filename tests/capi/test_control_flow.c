@@ -598,7 +598,7 @@ static void what_makes_no_loop_is_refused(void **state) {
     inputs[0] = symbol;
     inputs[1] = variable("r");
     fails(cohort_symbol_create("_foreach", "l", keys, some, 5, inputs, NULL, 2, &outer), COHORT_ERROR_INVALID_ARGUMENT,
-          "at most 8 graphs in each other");
+          "at most 8 levels of nested graphs");
     cohort_symbol_free(inputs[1]);
   }
   cohort_symbol_free(symbol);

@@ -425,7 +425,7 @@ static cohort_error *load_batch(world *w, const char *key, int64_t batch_size) {
   X(ARRAYS, ARG, "index", "expected an index below 1, found 1", cohort_arrays_get(w->arrays, 1, OUT(ndarray)))       \
   X(ARRAYS, NAME, "nobody", "'nobody'", cohort_arrays_find(w->arrays, "nobody", &w->num))                            \
   X(ARRAYS, IO, "no/such/folder", "no/such/folder", cohort_arrays_save(w->arrays, "no/such/folder"))                 \
-  X(ARRAYS, FMT, "data", "no .params file", cohort_arrays_load_memory("123456789", 8, NULL, OUT(arrays)))            \
+  X(ARRAYS, FMT, "data", "not a .params file", cohort_arrays_load_memory("123456789", 8, NULL, OUT(arrays)))         \
   X(ARRAYS, DEV, "gpu(4096)", "gpu(4096)", load_to(w, &no_gpu))                                                      \
   X(DESCS, ARG, "index", "expected an index below 1, found 1",                                                       \
     cohort_descs_get(w->descs, 1, NULL, NULL, 0, NULL, NULL, NULL))                                                  \

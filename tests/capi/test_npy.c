@@ -286,7 +286,7 @@ static void entries_lie_apart(void **state) {
   end = directory + NUM * head;
   all[end + 8] = all[end + 10] = (char)NUM;
   put_number(all + end + 12, NUM * head);
-  fails(cohort_arrays_load_memory(all, end + LEAST_END, NULL, &list), COHORT_ERROR_FORMAT, "lie over each other");
+  fails(cohort_arrays_load_memory(all, end + LEAST_END, NULL, &list), COHORT_ERROR_FORMAT, "entries overlap");
   free(all);
   free(bytes);
 }

@@ -458,7 +458,7 @@ static void the_host_says_what_it_does(void **state) {
   assert_int_equal(counters, 1);
   free(all.of);
   ok(cohort_trace_end(trace, "training"));
-  fails(cohort_trace_end(trace, "training"), COHORT_ERROR_STATE, "nothing was begun on row 'training'");
+  fails(cohort_trace_end(trace, "training"), COHORT_ERROR_STATE, "no span is open on row 'training'");
   fails(cohort_trace_end(trace, "nowhere"), COHORT_ERROR_STATE, "nowhere");
   for (i = 0; i < 1024; ++i) ok(cohort_trace_begin(trace, "deep", "x"));
   fails(cohort_trace_begin(trace, "deep", "x"), COHORT_ERROR_STATE, "1024 spans are open");
@@ -490,9 +490,9 @@ static void spans_are_ended_whatever_starts_and_stops_the_trace(void **state) {
   ok(cohort_trace_end(trace, "host"));
   ok(cohort_trace_start(trace));
   ok(cohort_trace_end(trace, "host"));
-  fails(cohort_trace_end(trace, "host"), COHORT_ERROR_STATE, "nothing was begun on row 'host'");
+  fails(cohort_trace_end(trace, "host"), COHORT_ERROR_STATE, "no span is open on row 'host'");
   ok(cohort_trace_stop(trace));
-  fails(cohort_trace_end(trace, "host"), COHORT_ERROR_STATE, "nothing was begun on row 'host'");
+  fails(cohort_trace_end(trace, "host"), COHORT_ERROR_STATE, "no span is open on row 'host'");
   all = events_of(trace);
   assert_int_equal(count(&all, "user", "before", NULL, "host"), 2);
   assert_int_equal(count(&all, "user", "between", NULL, "host"), 1);

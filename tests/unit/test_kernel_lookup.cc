@@ -119,9 +119,9 @@ TEST(kernels_say_what_they_take) {
   StepSpec fused = step(Dtype::kFloat32);
   fused.post = {{PostOp::Kind::kSum, 0}, {PostOp::Kind::kActivation, ActivationAttrs::kRelu}};
   KernelEntry &plain = table.add("op", make);
-  CHECK_EQ(refusal(plain, fused), std::string("fuses no sum"));
+  CHECK_EQ(refusal(plain, fused), std::string("cannot fuse a sum"));
   plain.fuses({PostOp::Kind::kSum});
-  CHECK_EQ(refusal(plain, fused), std::string("fuses no activation"));
+  CHECK_EQ(refusal(plain, fused), std::string("cannot fuse an activation"));
   plain.fuses({PostOp::Kind::kActivation});
   CHECK_EQ(refusal(plain, fused), std::string());
   plain.when([](const StepSpec &spec) { return text("dislikes ", spec.op); });

@@ -288,7 +288,7 @@ TEST(hostile_numbers_are_refused_before_anything_is_allocated) {
   CHECK(code_of(Bytes(names).put(uint64_t(1)).put(UINT64_MAX).text) == Code::kFormat);
   CHECK(code_of(Bytes(names).put(UINT64_MAX).text) == Code::kFormat);
   CHECK(code_of(Bytes(names).names({std::string("a\0b", 3)}).text) == Code::kFormat);
-  CHECK_THROWS(load("PNG and something after it"), Error, "this is no .params file");
+  CHECK_THROWS(load("PNG and something after it"), Error, "this is not a .params file");
 }
 
 TEST(files_with_wrong_bytes_are_read_or_refused_but_never_more) {
