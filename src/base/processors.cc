@@ -64,8 +64,8 @@ int usable_processors() {
 
 int default_threads(int num_devices) {
   const int share = std::max(1, usable_processors() / num_devices);
-  const char *const wanted =
-      std::getenv("OMP_NUM_THREADS");  // may be a list, one number per nesting level; the first counts
+  // May be a list, one number per nesting level; the first counts.
+  const char *const wanted = std::getenv("OMP_NUM_THREADS");
   const long bound = wanted ? std::strtol(wanted, nullptr, 10) : 0;
   return bound > 0 && bound < share ? int(bound) : share;
 }

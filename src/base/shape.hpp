@@ -48,8 +48,8 @@ class Shape {
   std::vector<int64_t> dims_;
 };
 
-std::ostream &operator<<(std::ostream &out,
-                         const Shape &shape);  // (2, 3); () rank 0; unknown lengths as ?; [?] unknown rank
+// (2, 3); () rank 0; unknown lengths as ?; [?] unknown rank.
+std::ostream &operator<<(std::ostream &out, const Shape &shape);
 
 // Maps an axis in [-rank, rank) to [0, rank). Throws kInvalidArgument naming `what`.
 int normalize_axis(int64_t axis, int rank, const char *what);

@@ -138,21 +138,21 @@ struct StepSpec {
   std::vector<bool> wanted;         // outputs that are used; the others get a null pointer
   std::vector<PostOp> post;         // only if the entry fuses them
   const Kernel *forward = nullptr;  // backward: the kernel of the forward step, for hints
-  const SubgraphCompiler *subgraphs =
-      nullptr;  // compiler for the node's sub-graphs, if it has any; valid during construction only
+  // Compiler for the node's sub-graphs, if it has any; valid during construction only.
+  const SubgraphCompiler *subgraphs = nullptr;
   std::vector<bool> gradients_wanted;  // forward, if a backward step follows: which of its outputs are used
   size_t scratch_bytes = 0;            // <-
   size_t saved_bytes = 0;              // <- forward; the backward step gets the same block
   bool tf32 = false;                   // float32 products may round their factors to TF32; <- false if none do
   int num_replicas = 1;                // number of devices in the group that share this batch
-  size_t share_bytes =
-      0;  // <- size of this device's block if the kernel combines results across devices (publish_share)
+  // <- size of this device's block if the kernel combines results across devices (publish_share).
+  size_t share_bytes = 0;
   // <- (input, output) pairs that may share memory, in addition to Op::inplace: an addend that the kernel adds to in
   // place. The kernel must also work if the two are separate.
   std::vector<std::pair<int, int>> inplace;
   std::string refused;  // <- the reason, if the factory returns null
-  std::vector<int>
-      unread;  // <- inputs the kernel does not read: it gets null pointers, and their values are not kept for it
+  // <- inputs the kernel does not read: it gets null pointers, and their values are not kept for it.
+  std::vector<int> unread;
   int num_threads = 1;
 
   template <typename A>

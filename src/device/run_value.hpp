@@ -21,8 +21,8 @@ struct RunValue {
 class ReplayRecorder {
  public:
   virtual ~ReplayRecorder() = default;
-  virtual const void *record_numbers(const void *numbers,
-                                     size_t bytes) = 0;  // the host's `numbers`, stored anew by each replay
+  // The host's `numbers`, stored anew by each replay.
+  virtual const void *record_numbers(const void *numbers, size_t bytes) = 0;
   virtual const RandomStream *record_draw(RandomStream *random) = 0;  // the stream's state; each replay counts one draw
 };
 

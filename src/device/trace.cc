@@ -60,8 +60,8 @@ class ProcessTrace final : public Trace {
 
 ProcessTrace &trace() {
   static ProcessTrace *const instance = [] {
-    alignas(ProcessTrace) static char
-        memory[sizeof(ProcessTrace)];        // not on the heap, so that a waiting thread needs no memory
+    // Not on the heap, so that a waiting thread needs no memory.
+    alignas(ProcessTrace) static char memory[sizeof(ProcessTrace)];
     auto *made = new (memory) ProcessTrace;  // queues outlive static objects
     pthread_atfork([] { trace().lock(); }, [] { trace().unlock(); }, [] { trace().begin_child(); });
     return made;

@@ -104,8 +104,8 @@ class Recording::Report {
     for (const Work &work : contents_.works) {
       Sum total{work.total, is_enqueued(contents_.rows[work.row])};
       if (total.count == 0) continue;
-      total.bound_ns =
-          time_bound(total.flops, total.bytes, work.factors, rates_[work.row]).ns;  // the same for each run
+      // The same for each run.
+      total.bound_ns = time_bound(total.flops, total.bytes, work.factors, rates_[work.row]).ns;
       if (by_operator && !total.op.empty()) total.name.clear();
       Sum &sum = sums[{total.kind, total.op, total.name}];
       if (sum.count == 0) {

@@ -168,8 +168,8 @@ Hazards::Before Hazards::begin_write(const AddressRange &range, const std::share
 }
 
 std::vector<std::shared_ptr<Timeline>> Hazards::users_of(const AddressRange &range, bool writers_only) {
-  std::vector<std::shared_ptr<Timeline>>
-      users;  // destroyed after the lock: releasing the last reference to a queue waits for it
+  // Destroyed after the lock: releasing the last reference to a queue waits for it.
+  std::vector<std::shared_ptr<Timeline>> users;
   if (!used_.load(std::memory_order_acquire)) return users;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

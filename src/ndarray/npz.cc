@@ -204,8 +204,8 @@ bool is_npz(const void *data, size_t bytes) {
 }
 
 NamedArrays parse_npz(const void *data, size_t bytes, const std::string &name) {
-  static const std::string kEmpty =
-      std::string("PK\5\6") + std::string(18, '\0');  // minizip rejects an archive that is only an end record
+  // Minizip rejects an archive that is only an end record.
+  static const std::string kEmpty = std::string("PK\5\6") + std::string(18, '\0');
   if (bytes == kEmpty.size() && std::memcmp(data, kEmpty.data(), bytes) == 0) return {};
   return Archive(data, bytes, name).load();
 }

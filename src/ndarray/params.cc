@@ -28,8 +28,8 @@ namespace {
 
 constexpr uint64_t kFileMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8u, kV2 = 0xF993FAC9u, kV3 = 0xF993FACAu;
-constexpr uint64_t kMostArrays = uint64_t(1)
-                                 << 20;  // because many small records would take much more memory than the file's size
+// Because many small records would take much more memory than the file's size.
+constexpr uint64_t kMostArrays = uint64_t(1) << 20;
 constexpr size_t kWorthMapping = 64 << 10;  // bytes; smaller arrays are copied instead
 constexpr int32_t kDense = 0, kRowSparse = 1, kCsr = 2;
 

@@ -19,10 +19,8 @@ void check_lengths(RavelAttrs &a) {
   bool good = !a.shape.empty();
   for (size_t i = 1; i < a.shape.size(); ++i) good = good && a.shape[i] > 0;
   if (!good) {
-    throw Error(
-        Code::kInvalidArgument,
-        text("attribute 'shape': expected lengths of at least 1, found ", print_tuple(a.shape)),
-        "shape");
+    throw Error(Code::kInvalidArgument,
+                text("attribute 'shape': expected lengths of at least 1, found ", print_tuple(a.shape)), "shape");
   }
 }
 

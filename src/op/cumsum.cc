@@ -30,12 +30,7 @@ COHORT_OPERATOR(_np_cumsum, CumsumAttrs)
       unify(out[0], in[0] == Dtype::kBool ? Dtype::kInt64 : in[0], "output");
       if (in[0] == Dtype::kNone) in[0] = out[0];
     })
-    .gradient([](const CumsumAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0};
-      return g;
-    });
+    .gradient([](const CumsumAttrs &) { return Gradient::by_kernel({0}); });
 
 }  // namespace
 }  // namespace cohort

@@ -48,12 +48,7 @@ COHORT_OPERATOR(diag, DiagAttrs)
       result.push_back(d.length);
       unify(out[0], Shape(result), "output");
     })
-    .gradient([](const DiagAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0};
-      return g;
-    });
+    .gradient([](const DiagAttrs &) { return Gradient::by_kernel({0}); });
 
 }  // namespace
 }  // namespace cohort

@@ -68,10 +68,6 @@ double flops(const DotAttrs &a, const Shapes &in, const Shapes &) {
 }
 
 OpBuilder<DotAttrs> product(const char *name, const char *doc) {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0, 1};
-  g.inputs = {0, 1};
   OpBuilder<DotAttrs> op(name);
   op.doc(doc)
       .attr(&DotAttrs::transpose_a, "transpose_a", false, "Whether lhs is transposed.")
@@ -79,7 +75,7 @@ OpBuilder<DotAttrs> product(const char *name, const char *doc) {
       .ignored("forward_stype", "{None, 'csr', 'default', 'row_sparse'}", "None", "Ignored: arrays are dense.")
       .input("lhs", "The left factor.")
       .input("rhs", "The right factor.")
-      .gradient(g)
+      .gradient(Gradient::by_kernel({0, 1}, {0, 1}))
       .narrow();
   return op;
 }

@@ -4,13 +4,7 @@
 namespace cohort {
 namespace {
 
-Gradient gradient() {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
-  g.with_forward = true;
-  return g;
-}
+Gradient gradient() { return Gradient::by_kernel({0}).beside_forward(); }
 
 COHORT_OPERATOR(Dropout, DropoutAttrs)
     .alias("_npx_dropout")

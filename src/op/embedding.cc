@@ -43,13 +43,7 @@ COHORT_OPERATOR(Embedding, EmbeddingAttrs)
     .input("weight", "(input_dim, output_dim).")
     .infer_shape(infer_shape)
     .infer_dtype(infer_dtype)
-    .gradient([](const EmbeddingAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {1};
-      g.inputs = {0};
-      return g;
-    });
+    .gradient([](const EmbeddingAttrs &) { return Gradient::by_kernel({1}, {0}); });
 
 }  // namespace
 }  // namespace cohort

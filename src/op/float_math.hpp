@@ -134,8 +134,8 @@ COHORT_HOST_DEVICE inline double sigmoid_of(double x) { return 1.0 / (1.0 + std:
 
 // x = 2^e m with sqrt(1/2) <= m < sqrt(2); log x = e ln 2 + log m. x is normal, positive and finite; the result is that
 // of x times 2^-lifted.
-constexpr uint32_t kSmallestNormalBits = 0x00800000u,
-                   kNormalBits = 0x7f000000u;  // the smallest, and the number of positive normals
+// The smallest, and the number of positive normals.
+constexpr uint32_t kSmallestNormalBits = 0x00800000u, kNormalBits = 0x7f000000u;
 COHORT_HOST_DEVICE inline float usual_log_of(float x, float lifted) {
   const uint32_t shifted = bits_of(x) - 0x3f3504f3u;  // sqrt(1/2)
   const float e = float(int32_t(shifted) >> 23) - lifted;

@@ -54,8 +54,8 @@ COHORT_OPERATOR(FullyConnected, FullyConnectedAttrs)
     .linear_layer([](const FullyConnectedAttrs &a) {
       auto with_bias = std::make_shared<FullyConnectedAttrs>(a);
       with_bias->no_bias = false;
-      return LinearLayer{a.flatten ? 1 : -1, !a.no_bias,
-                         Attrs(with_bias)};  // without flatten: the last axis, whatever the rank
+      // Without flatten: the last axis, whatever the rank.
+      return LinearLayer{a.flatten ? 1 : -1, !a.no_bias, Attrs(with_bias)};
     })
     .narrow();
 

@@ -13,9 +13,9 @@ struct FusedLayerAttrs : ControlFlowAttrs {
   bool quantized = false;
   std::optional<float> min_calib_range, max_calib_range;
   bool with_bn = false, with_sum = false;  // _sg_mkldnn_conv
-  bool enable_float_output = false,
-       channel_wise_quantize = false;  // _sg_mkldnn_fully_connected; enable_float_output also for attention
-  int32_t heads = 0;                   // attention
+  // _sg_mkldnn_fully_connected; enable_float_output also for attention.
+  bool enable_float_output = false, channel_wise_quantize = false;
+  int32_t heads = 0;  // attention
 
   bool calibrated() const { return min_calib_range && max_calib_range; }
 };

@@ -27,13 +27,7 @@ void infer_parts_dtype(const A &, Dtypes &in, Dtypes &out) {
   if (in[1] == Dtype::kNone) in[1] = Dtype::kFloat32;
 }
 
-Gradient of_data() {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
-  g.inputs = {1};
-  return g;
-}
+Gradient of_data() { return Gradient::by_kernel({0}, {1}); }
 
 COHORT_OPERATOR(gather_nd, NoAttrs)
     .alias("_npi_gather_nd")
@@ -122,11 +116,7 @@ COHORT_OPERATOR(_contrib_index_copy, NoAttrs)
     })
     .inplace(0, 0)
     .gradient([](const NoAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0, 2};
-      g.inputs = {1};
-      return g;
+      return Gradient::by_kernel({0, 2}, {1});
     });
 
 }  // namespace

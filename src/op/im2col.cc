@@ -81,15 +81,12 @@ void infer_images(const WindowAttrs &a, Shapes &in, Shapes &out) {
 }
 
 void add_windows(OpBuilder<WindowAttrs> &op) {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
   op.required(&WindowAttrs::kernel, "kernel", "The lengths of a window.")
       .names_only_input()
       .attr(&WindowAttrs::stride, "stride", Tuple(), "The distance between windows; default 1.")
       .attr(&WindowAttrs::dilate, "dilate", Tuple(), "The distance between elements of a window; default 1.")
       .attr(&WindowAttrs::pad, "pad", Tuple(), "Zeros on both sides of an axis; default 0.")
-      .gradient(g);
+      .gradient(Gradient::by_kernel({0}));
 }
 
 [[maybe_unused]] const bool defined = [] {

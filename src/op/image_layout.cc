@@ -20,6 +20,14 @@ std::vector<std::pair<const char *, ImageLayout>> layout_words(LayoutWords which
   return words;
 }
 
+size_t spatial_axes(const Tuple &kernel) {
+  if (kernel.empty() || kernel.size() > 3) {
+    throw Error(Code::kInvalidArgument,
+                text("attribute 'kernel': expected 1 to 3 entries, found ", print_tuple(kernel)), "kernel");
+  }
+  return kernel.size();
+}
+
 void complete_window(Tuple &value, size_t num_axes, int64_t initial, int64_t low, const char *name) {
   if (value.empty()) value.assign(num_axes, initial);
   if (value.size() != num_axes) {

@@ -21,6 +21,8 @@ inline bool channels_last(ImageLayout layout) {
 inline int channel_axis(ImageLayout layout, int rank) { return channels_last(layout) ? rank - 1 : 1; }
 inline int spatial_axis(ImageLayout layout) { return channels_last(layout) ? 1 : 2; }
 
+// The number of spatial axes, 1 to 3. Throws kInvalidArgument for other kernels.
+size_t spatial_axes(const Tuple &kernel);
 // Extends an empty `value` to one entry of `initial` per spatial axis. Throws kInvalidArgument if the length differs
 // from `num_axes`, or an entry is below `low`.
 void complete_window(Tuple &value, size_t num_axes, int64_t initial, int64_t low, const char *name);

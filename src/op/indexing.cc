@@ -8,11 +8,7 @@ namespace cohort {
 namespace {
 
 Gradient kernel_gradient(std::vector<int> of, std::vector<int> inputs) {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = std::move(of);
-  g.inputs = std::move(inputs);
-  return g;
+  return Gradient::by_kernel(std::move(of), std::move(inputs));
 }
 
 // Output and first input have one type; indices may have any.

@@ -34,12 +34,7 @@ COHORT_OPERATOR(LayerNorm, LayerNormAttrs)
     })
     .infer_shape(infer_shape)
     .gradient([](const LayerNormAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0, 1, 2};
-      g.inputs = {0, 1};
-      g.outputs = {1, 2};
-      return g;
+      return Gradient::by_kernel({0, 1, 2}, {0, 1}, {1, 2});
     });
 
 }  // namespace

@@ -39,8 +39,8 @@ COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
     .outputs([](const LeakyReLUAttrs &a) { return a.act_type == LeakyReLUAttrs::kRrelu ? 2 : 1; })
     .output_names([](const LeakyReLUAttrs &a) -> std::vector<std::string> {
       if (a.act_type != LeakyReLUAttrs::kRrelu) return {"output"};
-      return {"output",
-              "mask"};  // the slope of each element: 1 above zero; below, in inference, the mean of the bounds
+      // The slope of each element: 1 above zero; below, in inference, the mean of the bounds.
+      return {"output", "mask"};
     })
     .infer_shape(infer_shape)
     .inplace(0, 0)

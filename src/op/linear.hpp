@@ -14,21 +14,13 @@ bool has_bias(const A &a) {
 
 template <typename A>
 Gradient linear_gradient(const A &a) {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = a.no_bias ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2};
-  g.inputs = {0, 1};
-  return g;
+  return Gradient::by_kernel(a.no_bias ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2}, {0, 1});
 }
 
 // For (de)convolutions: completes and checks kernel, stride, dilate and pad, and checks layout and number of filters.
 template <typename A>
 void check_filters(A &a) {
-  if (a.kernel.empty() || a.kernel.size() > 3) {
-    throw Error(Code::kInvalidArgument,
-                text("attribute 'kernel': expected 1 to 3 entries, found ", print_tuple(a.kernel)), "kernel");
-  }
-  const size_t num_axes = a.kernel.size();
+  const size_t num_axes = spatial_axes(a.kernel);
   complete_window(a.kernel, num_axes, 1, 1, "kernel");
   complete_window(a.stride, num_axes, 1, 1, "stride");
   complete_window(a.dilate, num_axes, 1, 1, "dilate");

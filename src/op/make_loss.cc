@@ -34,13 +34,7 @@ COHORT_OPERATOR(make_loss, NoAttrs)
     .output_names([](const NoAttrs &) { return std::vector<std::string>{"loss"}; })
     .same_shape()
     .inplace(0, 0)
-    .gradient([](const NoAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0};
-      g.head_grads = false;
-      return g;
-    })
+    .gradient([](const NoAttrs &) { return Gradient::by_kernel({0}).without_head_grads(); })
     .loss();
 
 COHORT_OPERATOR(BlockGrad, NoAttrs)

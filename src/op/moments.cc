@@ -23,14 +23,7 @@ COHORT_OPERATOR(moments, MomentsAttrs)
       const std::vector<bool> reduced = axes_to_reduce(a.axes, false, in[0].rank(), "axes");
       for (Shape &shape : out) unify(shape, reduced_shape(in[0], reduced, a.keepdims), "output");
     })
-    .gradient([](const MomentsAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0};
-      g.inputs = {0};
-      g.outputs = {0};
-      return g;
-    });
+    .gradient([](const MomentsAttrs &) { return Gradient::by_kernel({0}, {0}, {0}); });
 
 }  // namespace
 }  // namespace cohort

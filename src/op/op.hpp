@@ -55,14 +55,14 @@ struct AttrField {
   bool required = false;
   std::string default_text;  // as MXNet prints it; meaningless if required
   std::string doc;
-  std::function<void(void *target, const std::string &text)>
-      parse;  // into the operator's struct; throws kInvalidArgument
-  std::function<std::vector<double>(const void *)> numbers =
-      {};                                   // the numbers the struct holds for the attribute; empty: none
+  // Into the operator's struct; throws kInvalidArgument.
+  std::function<void(void *target, const std::string &text)> parse;
+  // The numbers the struct holds for the attribute; empty: none.
+  std::function<std::vector<double>(const void *)> numbers = {};
   double low = -HUGE_VAL, high = HUGE_VAL;  // allowed range of each number
 
-  void set(void *target,
-           const std::string &text) const;  // parses the text; throws kInvalidArgument, also if out of range
+  // Parses the text; throws kInvalidArgument, also if out of range.
+  void set(void *target, const std::string &text) const;
 };
 
 struct InputField {
@@ -83,8 +83,8 @@ struct Gradient {
     kPassThrough,  // each input in `of` gets the head gradient itself (elemwise_add, _copy), reshaped for views
   };
   Kind kind = Kind::kNone;
-  std::vector<int>
-      of;  // inputs that get a gradient; others get none (labels, indices). Variadic operators: empty means all
+  // Inputs that get a gradient; others get none (labels, indices). Variadic operators: empty means all.
+  std::vector<int> of;
   bool head_grads = true;
   std::vector<int> inputs;
   std::vector<int> outputs;
@@ -101,6 +101,10 @@ struct Gradient {
     Gradient g = *this;
     return g.with_forward = true, g;
   }
+  Gradient without_head_grads() const {
+    Gradient g = *this;
+    return g.head_grads = false, g;
+  }
 };
 
 // A layer whose output is linear in a weight (input 1) and an optional bias (input 2): row c of the weight and element
@@ -115,8 +119,8 @@ struct LinearLayer {
 // inputs.
 struct ChannelScaling {
   int channel_axis = 1;  // negative: from the last
-  const char *fold =
-      "";  // kernel: (weight[, bias] of a LinearLayer, other inputs) -> (weight, bias) of the folded layer
+  // kernel: (weight[, bias] of a LinearLayer, other inputs) -> (weight, bias) of the folded layer.
+  const char *fold = "";
   Attrs fold_attrs;
 };
 
@@ -135,18 +139,17 @@ struct Op {
   // If set, the inputs depend on the attributes, and this replaces the list above.
   std::function<const std::vector<InputField> &(const Attrs &)> own_inputs;
   std::string variadic;  // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
-  bool has_count_attr() const {
-    return !variadic.empty() && variadic != kNumInputsAttr;
-  }  // has an attribute for the count in MXNet
-  std::function<std::string(const Attrs &, int index, int count)>
-      name_input;                                    // names of variadic inputs; empty: prefix and number
+  // Whether the operator has an attribute for the count in MXNet.
+  bool has_count_attr() const { return !variadic.empty() && variadic != kNumInputsAttr; }
+  // Names of variadic inputs; empty: prefix and number.
+  std::function<std::string(const Attrs &, int index, int count)> name_input;
   std::function<std::shared_ptr<void>()> new_attrs;  // creates the attribute struct with its defaults
-  std::vector<const char *>
-      subgraphs;  // names of sub-graphs given before the inputs: "cond", "func"; they count as inputs
+  // Names of sub-graphs given before the inputs: "cond", "func"; they count as inputs.
+  std::vector<const char *> subgraphs;
   std::function<void(void *, const Subgraphs &, int num_args)> set_subgraphs;  // called before check_attrs
   std::function<const Subgraphs &(const Attrs &)> subgraphs_of;                // empty: the operator has none
-  std::function<void(void *, const std::string &key, const std::string &value)>
-      other_attrs;                          // handles unknown attributes; empty: they are errors
+  // Handles unknown attributes; empty: they are errors.
+  std::function<void(void *, const std::string &key, const std::string &value)> other_attrs;
   std::function<void(void *)> check_attrs;  // checks all attributes together; may complete them
 
   std::function<int(const Attrs &)> count_outputs;  // empty: 1
@@ -169,16 +172,16 @@ struct Op {
   std::function<bool(const Attrs &)> draws;  // whether a random operator draws with these attributes; empty: always
   bool syncs_batch = false;                  // in training, its kernels combine results across the devices of a group
   bool stateful = false;  // its kernels hold state of one node: plans that contain it are never shared
-  std::function<std::vector<int>(const Attrs &, PassKind)>
-      own_mutates;  // if set, depends on the attributes and replaces `mutates`
+  // If set, depends on the attributes and replaces `mutates`.
+  std::function<std::vector<int>(const Attrs &, PassKind)> own_mutates;
 
   // Ways in which the plan may transform a node instead of running it as it is. Unset: none.
   const PointwiseRule *pointwise = nullptr;      // element-wise functors (op/pointwise.hpp)
   std::function<int(const Attrs &)> activation;  // applies an ActivationAttrs::Type (op/activation.hpp) to each element
   bool sum = false;                              // output = input 0 + input 1, all of one shape
   std::function<LinearLayer(const Attrs &)> linear_layer;
-  std::function<ChannelScaling(const Attrs &, bool has_bias)>
-      channel_scaling;  // has_bias: whether the layer before it has a bias
+  // has_bias: whether the layer before it has a bias.
+  std::function<ChannelScaling(const Attrs &, bool has_bias)> channel_scaling;
   // Additions and multiplications of the forward step; set if there are more than a few per element.
   std::function<double(const Attrs &, const Shapes &in, const Shapes &out)> flops;
   // How the operator behaves if the network computes in a narrower type than its arrays (PlanRequest::compute_dtype).

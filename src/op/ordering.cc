@@ -49,12 +49,7 @@ void infer_ordered_dtype(const OrderAttrs &a, Dtypes &in, Dtypes &out) {
 
 // Indices and masks have no gradient.
 Gradient gradient_of_values(const OrderAttrs &a) {
-  Gradient g;
-  if (!a.gives_values()) return g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
-  g.with_forward = true;
-  return g;
+  return a.gives_values() ? Gradient::by_kernel({0}).beside_forward() : Gradient();
 }
 
 OpBuilder<OrderAttrs> ordering(const char *name, const char *doc, Result result) {

@@ -50,12 +50,7 @@ COHORT_OPERATOR(Pad, PadAttrs)
     .input("data", "(N, C, H, W) or (N, C, D, H, W).")
     .names_only_input()
     .infer_shape(infer_padded)
-    .gradient([](const PadAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0};
-      return g;
-    });
+    .gradient([](const PadAttrs &) { return Gradient::by_kernel({0}); });
 
 }  // namespace
 }  // namespace cohort

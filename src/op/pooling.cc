@@ -41,11 +41,7 @@ void check(PoolingAttrs &a) {
     a.pad.clear();
     return;
   }
-  if (a.kernel.empty() || a.kernel.size() > 3) {
-    throw Error(Code::kInvalidArgument,
-                text("attribute 'kernel': expected 1 to 3 entries, found ", print_tuple(a.kernel)), "kernel");
-  }
-  const size_t num_axes = a.kernel.size();
+  const size_t num_axes = spatial_axes(a.kernel);
   complete_window(a.kernel, num_axes, 1, 1, "kernel");
   complete_window(a.stride, num_axes, 1, 1, "stride");
   complete_window(a.pad, num_axes, 0, 0, "pad");
@@ -107,15 +103,7 @@ void infer_shape(const PoolingAttrs &a, Shapes &in, Shapes &out) {
   if (data[channels] == Shape::kUnknown) data[channels] = out[0][channels];
 }
 
-Gradient gradient() {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
-  g.inputs = {0};
-  g.outputs = {0};
-  g.with_forward = true;
-  return g;
-}
+Gradient gradient() { return Gradient::by_kernel({0}, {0}, {0}).beside_forward(); }
 
 [[maybe_unused]] const bool defined = [] {
   OpBuilder<PoolingAttrs> op("Pooling");

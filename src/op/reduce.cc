@@ -111,12 +111,7 @@ PointwiseCall reduction_gradient(const std::string &op, const void *attrs, const
 namespace {
 
 Gradient kernel_gradient(std::vector<int> inputs, std::vector<int> outputs) {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
-  g.inputs = std::move(inputs);
-  g.outputs = std::move(outputs);
-  return g;
+  return Gradient::by_kernel({0}, std::move(inputs), std::move(outputs));
 }
 
 OpBuilder<ReduceAttrs> reduction(const char *name, const char *doc) {
@@ -257,8 +252,8 @@ COHORT_OPERATOR(broadcast_like, BroadcastLikeAttrs)
     .attr(&BroadcastLikeAttrs::lhs_axes, "lhs_axes", std::nullopt, "The axes of lhs; None, here or for rhs_axes: all.")
     .attr(&BroadcastLikeAttrs::rhs_axes, "rhs_axes", std::nullopt, "The axes of rhs whose lengths are used.")
     .check([](BroadcastLikeAttrs &a) {
-      if (!a.lhs_axes || !a.rhs_axes)
-        a.lhs_axes = a.rhs_axes = std::nullopt;  // as in MXNet, one without the other is ignored
+      // As in MXNet, one without the other is ignored.
+      if (!a.lhs_axes || !a.rhs_axes) a.lhs_axes = a.rhs_axes = std::nullopt;
       if (a.lhs_axes && a.lhs_axes->size() != a.rhs_axes->size()) {
         throw Error(Code::kInvalidArgument, "attributes 'lhs_axes' and 'rhs_axes': expected as many axes in both",
                     "lhs_axes");

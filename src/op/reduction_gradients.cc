@@ -149,15 +149,29 @@ void give_normalised(G &g, V x, V h, V gamma, const std::string &axes, double ep
   g.give(2, g.reshape(g.sum_to(h, gamma.shape()), g.input_shape(1)));
 }
 
+// The shape of one number per index of the axis that broadcasts with the data: its length is data's, all others are 1.
+Shape along_axis(const Shape &data, int axis) {
+  Shape wide(std::vector<int64_t>(size_t(data.rank()), 1));
+  wide[axis] = data[axis];
+  return wide;
+}
+
+Tuple axes_but(const Shape &data, int axis) {
+  Tuple axes;
+  for (int i = 0; i < data.rank(); ++i) {
+    if (i != axis) axes.push_back(i);
+  }
+  return axes;
+}
+
 void of_layer_norm(G &g) {
   const auto &a = g.attrs<LayerNormAttrs>();
   if (a.output_mean_var) return differentiate_once(g);
   if (!g.head()) return;
   const Shape &data = g.input_shape(0);
   const int axis = normalize_axis(a.axis, data.rank(), "LayerNorm");
-  Shape wide(std::vector<int64_t>(size_t(data.rank()), 1));
-  wide[axis] = data[axis];
-  give_normalised(g, g.input(0), g.head(), g.reshape(g.input(1), wide), std::to_string(axis), double(a.eps));
+  give_normalised(g, g.input(0), g.head(), g.reshape(g.input(1), along_axis(data, axis)), std::to_string(axis),
+                  double(a.eps));
 }
 
 void of_group_norm(G &g) {  // and InstanceNorm
@@ -179,12 +193,8 @@ void of_batch_norm(G &g) {
   if (!g.head()) return;
   const Shape &data = g.input_shape(0);
   const int channels = normalize_axis(a.axis, data.rank(), "BatchNorm");
-  Tuple axes;
-  Shape wide(std::vector<int64_t>(size_t(data.rank()), 1));
-  for (int axis = 0; axis < data.rank(); ++axis) {
-    if (axis != channels) axes.push_back(axis);
-  }
-  wide[channels] = data[channels];
+  const Shape wide = along_axis(data, channels);
+  const Tuple axes = axes_but(data, channels);
   const V gamma = g.reshape(g.input(1), wide);
   give_normalised(g, g.input(0), g.head(), a.fix_gamma ? apply1("ones_like", gamma) : gamma, print_tuple(axes), a.eps,
                   !a.fix_gamma);
@@ -200,12 +210,8 @@ void of_backward_batch_norm(G &g) {
           by_beta = g.head(2);
   const Shape &data = g.input_shape(1);
   const int channels = normalize_axis(a.axis, data.rank(), "BatchNorm");
-  Tuple axes;
-  Shape wide(std::vector<int64_t>(size_t(data.rank()), 1));
-  for (int axis = 0; axis < data.rank(); ++axis) {
-    if (axis != channels) axes.push_back(axis);
-  }
-  wide[channels] = data[channels];
+  const Shape wide = along_axis(data, channels);
+  const Tuple axes = axes_but(data, channels);
   if (data.size() == 0) return;
   const auto widen = [&](V value) { return value ? g.reshape(value, wide) : value; };
   const std::vector<V> ones = g.apply_backward({apply1("ones_like", h), x, apply1("ones_like", gamma)},

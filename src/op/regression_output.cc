@@ -25,48 +25,28 @@ void infer_shape(const RegressionOutputAttrs &, Shapes &in, Shapes &out) {
   }
 }
 
-Gradient gradient() {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
-  g.head_grads = false;
-  g.inputs = {1};
-  g.outputs = {0};
-  return g;
+OpBuilder<RegressionOutputAttrs> regression_output(const std::string &name, const char *doc) {
+  OpBuilder<RegressionOutputAttrs> op(name.c_str());
+  op.alias(("_sparse_" + name).c_str())
+      .doc(doc)
+      .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
+      .input("data", "Predictions, any shape.")
+      .input("label", "Target values, as many per sample as data has.")
+      .infer_shape(infer_shape)
+      .inplace(0, 0)
+      .gradient(Gradient::by_kernel({0}, {1}, {0}).without_head_grads())
+      .loss();
+  return op;
 }
 
-COHORT_OPERATOR(LinearRegressionOutput, RegressionOutputAttrs)
-    .alias("_sparse_LinearRegressionOutput")
-    .doc("Returns data; its gradient is that of half the squared difference from label.")
-    .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
-    .input("data", "Predictions, any shape.")
-    .input("label", "Target values, as many per sample as data has.")
-    .infer_shape(infer_shape)
-    .inplace(0, 0)
-    .gradient(gradient())
-    .loss();
-
-COHORT_OPERATOR(LogisticRegressionOutput, RegressionOutputAttrs)
-    .alias("_sparse_LogisticRegressionOutput")
-    .doc("The logistic function; its gradient is that of the cross entropy with label.")
-    .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
-    .input("data", "Predictions, any shape.")
-    .input("label", "Target values, as many per sample as data has.")
-    .infer_shape(infer_shape)
-    .inplace(0, 0)
-    .gradient(gradient())
-    .loss();
-
-COHORT_OPERATOR(MAERegressionOutput, RegressionOutputAttrs)
-    .alias("_sparse_MAERegressionOutput")
-    .doc("Returns data; its gradient is that of the absolute difference from label.")
-    .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
-    .input("data", "Predictions, any shape.")
-    .input("label", "Target values, as many per sample as data has.")
-    .infer_shape(infer_shape)
-    .inplace(0, 0)
-    .gradient(gradient())
-    .loss();
+[[maybe_unused]] const bool defined = [] {
+  regression_output("LinearRegressionOutput",
+                    "Returns data; its gradient is that of half the squared difference from label.");
+  regression_output("LogisticRegressionOutput",
+                    "The logistic function; its gradient is that of the cross entropy with label.");
+  regression_output("MAERegressionOutput", "Returns data; its gradient is that of the absolute difference from label.");
+  return true;
+}();
 
 }  // namespace
 }  // namespace cohort

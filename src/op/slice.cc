@@ -144,12 +144,7 @@ std::vector<int64_t> split_points(const SplitAttrs &a, int64_t length) {
 
 namespace {
 
-Gradient of_inputs(std::vector<int> of) {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = std::move(of);
-  return g;
-}
+Gradient of_inputs(std::vector<int> of) { return Gradient::by_kernel(std::move(of)); }
 
 OpBuilder<SliceAttrs> sliced(const char *name, const char *doc, bool has_scalar = false) {
   OpBuilder<SliceAttrs> op(name);

@@ -48,8 +48,8 @@ struct SliceWindow {
 SliceWindow window_of(const SliceAttrs &a, const Shape &data);
 SliceWindow window_of(const SliceAxisAttrs &a, const Shape &data);
 SliceWindow window_like(const SliceLikeAttrs &a, const Shape &data, const Shape &like);
-SliceWindow window_of(const CropAttrs &a, const Shape &data,
-                      const Shape *like);  // like: shape of the second input, or null
+// like: shape of the second input, or null.
+SliceWindow window_of(const CropAttrs &a, const Shape &data, const Shape *like);
 // Boundaries of the parts of _split_v2 along its axis: part i is from entry i to entry i + 1.
 std::vector<int64_t> split_points(const SplitAttrs &a, int64_t length);
 

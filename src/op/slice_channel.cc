@@ -48,12 +48,7 @@ COHORT_OPERATOR(SliceChannel, SliceChannelAttrs)
     .outputs([](const SliceChannelAttrs &a) { return int(a.num_outputs); })
     .numbers_one_output()
     .infer_shape(infer_shape)
-    .gradient([](const SliceChannelAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0};
-      return g;
-    })
+    .gradient([](const SliceChannelAttrs &) { return Gradient::by_kernel({0}); })
     .follows()
     .names_only_input();
 

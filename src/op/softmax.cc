@@ -28,14 +28,7 @@ void infer_dtype(const SoftmaxAttrs &a, Dtypes &in, Dtypes &out) {
   unify(out[0], in[0], "output");
 }
 
-Gradient gradient(std::vector<int> inputs) {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
-  g.inputs = std::move(inputs);
-  g.outputs = {0};
-  return g;
-}
+Gradient gradient(std::vector<int> inputs) { return Gradient::by_kernel({0}, std::move(inputs), {0}); }
 
 void infer_cross_entropy_shape(const NoAttrs &, Shapes &in, Shapes &out) {
   if (in[0].rank_known() || in[1].rank_known()) {
@@ -103,11 +96,7 @@ COHORT_OPERATOR(softmax_cross_entropy, NoAttrs)
     .input("label", "Class indices, (rows,).")
     .infer_shape(infer_cross_entropy_shape)
     .gradient([](const NoAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0};
-      g.inputs = {0, 1};
-      return g;
+      return Gradient::by_kernel({0}, {0, 1});
     });
 
 }  // namespace

@@ -17,15 +17,12 @@ void expect_multiple(const Shape &data, int axis, int64_t of) {
 
 OpBuilder<BlockAttrs> blocked(const char *name, const char *doc) {
   OpBuilder<BlockAttrs> op(name);
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
   op.doc(doc)
       .required(&BlockAttrs::block_size, "block_size", "The height and width of a block.")
       .range(1, 32768)
       .input("data", "Images, (N, C, H, W).")
       .names_only_input()
-      .gradient(g);
+      .gradient(Gradient::by_kernel({0}));
   return op;
 }
 

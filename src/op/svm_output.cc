@@ -22,15 +22,7 @@ COHORT_OPERATOR(SVMOutput, SVMOutputAttrs)
     .input("label", "Class indices.")
     .infer_shape(infer_shape)
     .inplace(0, 0)
-    .gradient([](const SVMOutputAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0};
-      g.head_grads = false;
-      g.inputs = {1};
-      g.outputs = {0};
-      return g;
-    })
+    .gradient([](const SVMOutputAttrs &) { return Gradient::by_kernel({0}, {1}, {0}).without_head_grads(); })
     .loss();
 
 }  // namespace

@@ -40,12 +40,7 @@ Repetition repetition_of(const RepeatAttrs &a, const Shape &data) {
 
 namespace {
 
-Gradient of_data() {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
-  return g;
-}
+Gradient of_data() { return Gradient::by_kernel({0}); }
 
 COHORT_OPERATOR(tile, TileAttrs)
     .alias("_npi_tile")

@@ -48,12 +48,7 @@ void infer_shape(const A &a, Shapes &in, Shapes &out) {
   unify(in[0], back, "data");
 }
 
-Gradient gradient() {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
-  return g;
-}
+Gradient gradient() { return Gradient::by_kernel({0}); }
 
 COHORT_OPERATOR(SwapAxis, SwapAxisAttrs)
     .alias("swapaxes")

@@ -212,8 +212,8 @@ void place_outputs(Ir &ir) {
       source.index = int(h);
       continue;
     }
-    if (graph.nodes[size_t(graph.heads[h].node)]->is_variable())
-      continue;  // the output is the argument's own array (EXE-07)
+    // The output is the argument's own array (EXE-07).
+    if (graph.nodes[size_t(graph.heads[h].node)]->is_variable()) continue;
     // A view of an argument, or an output listed twice, needs a copy, right after the node.
     IrValue output;
     output.spec = ir.values[size_t(value)].spec;

@@ -147,8 +147,8 @@ class GradientPass {
   int as_now(int value, int node) {
     const int narrow = ir_.root(value), wide = ir_.values[size_t(narrow)].narrow_of;
     if (wide < 0) return value;
-    if (ir_.is_parameter(wide) && !ir_.request->separate_nodes)
-      return value;  // kept, and recomputed after it was written
+    // Kept, and recomputed after it was written.
+    if (ir_.is_parameter(wide) && !ir_.request->separate_nodes) return value;
     const ValueLocation location = ir_.values[size_t(wide)].location;
     if (location != ValueLocation::kArgument && location != ValueLocation::kAuxiliary) return value;
     const auto known = cast_now_.find(narrow);

@@ -33,14 +33,14 @@ struct IrStep {
   bool backward = false;
   int forward_step = -1;             // for a backward step: its forward step
   std::vector<int> inputs, outputs;  // an output that is not wanted is -1 ...
-  std::vector<int>
-      like;  // ... and `like` has, at the same index, a value of its shape and type; empty: all outputs are wanted
+  // ... and `like` has, at the same index, a value of its shape and type; empty: all outputs are wanted.
+  std::vector<int> like;
   std::vector<PostOp> post;
   std::vector<std::pair<int, int>> inplace;
   bool elementwise = false;  // works element by element on tensors of one common layout
   bool keep_for_backward = false;
-  bool learns =
-      false;  // an argument that it reads, directly or indirectly, wants a gradient, whether or not one arrives
+  // An argument that it reads, directly or indirectly, wants a gradient, whether or not one arrives.
+  bool learns = false;
   int num_inside = -1;    // for a step inside its node: number of its inputs
   bool inserted = false;  // added by the plan between nodes: monitors do not see its gradients
 };

@@ -48,10 +48,10 @@ struct PlanRequest {
   bool backward_once = false;  // after each forward at most one backward runs, so it may overwrite what it reads
   bool recompute = false;      // backward recomputes cheap values instead of keeping them
   bool restores = false;       // the caller runs the restorers before it repeats a backward pass
-  bool always_updates_aux =
-      false;  // training updates auxiliary states even without a gradient: for operators applied at once
-  bool separate_nodes =
-      false;  // no fusion and no in-place reuse, so that each node can be run and inspected (monitor, partial forward)
+  // Training updates auxiliary states even without a gradient: for operators applied at once.
+  bool always_updates_aux = false;
+  // No fusion and no in-place reuse, so that each node can be run and inspected (monitor, partial forward).
+  bool separate_nodes = false;
   int num_threads = 1;
   int num_replicas = 1;                         // devices of the group, for operators that combine results across them
   Dtype compute_dtype = Dtype::kFloat32;        // for operators that may compute in a narrower type than their arrays
@@ -129,8 +129,8 @@ struct Plan {
   std::vector<size_t> node_end;              // number of forward steps up to and including each node
   std::vector<int> head_slots;               // per head, the slot of its value: kOutput, or kArgument for a variable
   std::vector<int> head_gradient_slots;      // per head; -1: not read
-  std::vector<std::pair<int, size_t>>
-      gradient_order;  // (argument, backward steps after which its gradient is complete), ascending
+  // (argument, backward steps after which its gradient is complete), ascending.
+  std::vector<std::pair<int, size_t>> gradient_order;
   std::vector<int> written_forward, written_backward;  // arguments that operators write
   bool keeps_values = false;                           // backward reads values that forward leaves in the arena
   std::vector<int> kept_outputs;                       // outputs whose values backward reads

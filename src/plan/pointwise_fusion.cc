@@ -77,8 +77,8 @@ bool join(Tree &inner, int value, Tree *outer) {
   if (num_instructions > kMostInstructions || inputs.size() > kMostInputs) return false;
   outer->inputs = std::move(inputs);
   outer->num_instructions = num_instructions;
-  if (outer->steps.size() < inner.steps.size())
-    outer->steps.swap(inner.steps);  // independent, as neither reads the other
+  // Independent, as neither reads the other.
+  if (outer->steps.size() < inner.steps.size()) outer->steps.swap(inner.steps);
   outer->steps.insert(outer->steps.end(), inner.steps.begin(), inner.steps.end());
   inner = {};
   return true;

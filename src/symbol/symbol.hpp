@@ -74,8 +74,8 @@ class Symbol {
   const std::string *attribute(const std::string &key) const;  // of the head node; null if none; accepts short names
   AttrMap attributes() const;                                  // of the head node, with `lr_mult` beside `__lr_mult__`
   Symbol with_attributes(const AttrMap &attrs) const;          // kState unless there is one head
-  Symbol with_attribute(const std::string &key,
-                        const std::string &value) const;  // a new symbol with the head node replaced
+  // A new symbol with the head node replaced.
+  Symbol with_attribute(const std::string &key, const std::string &value) const;
   // Node name -> attributes as attributes() returns them; nodes without any are left out.
   std::vector<std::pair<std::string, AttrMap>> all_attributes() const;
 
