@@ -112,7 +112,7 @@ ProgramSpans::~ProgramSpans() {
   if (!trace_) return;
   working_row = row_before_;
   if (name_) add({nullptr, name_, SpanKind::kPass, begin_ns_, last_ns_});
-  tell();
+  flush();
 }
 
 void ProgramSpans::ended(const WorkInfo *info) {
@@ -128,11 +128,11 @@ void ProgramSpans::ended(SpanKind kind, const char *name, double bytes) {
 }
 
 void ProgramSpans::add(const Span &span) {
-  if (count_ == kMost) tell();
+  if (count_ == kMost) flush();
   spans_[count_++] = span;
 }
 
-void ProgramSpans::tell() {
+void ProgramSpans::flush() {
   if (count_ > 0) trace_->add(row_, spans_, count_);
   count_ = 0;
 }

@@ -113,7 +113,7 @@ class ProgramSpans {
  private:
   enum { kMost = 32 };
   void add(const Span &span);
-  void tell();
+  void flush();
 
   Trace *const trace_;
   const TraceRow &row_;
