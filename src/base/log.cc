@@ -47,12 +47,12 @@ void remove_log_sink(const LogSink *sink) noexcept {
 
 void set_log(LogFunction function, LogLevel lowest) {
   Listeners &all = listeners();
-  std::shared_ptr<const LogSink> fresh, before;  // freed after the lock is released
-  if (function) fresh = std::make_shared<const LogSink>(LogSink{lowest, std::move(function)});
+  std::shared_ptr<const LogSink> added, before;  // freed after the lock is released
+  if (function) added = std::make_shared<const LogSink>(LogSink{lowest, std::move(function)});
   const std::lock_guard<std::mutex> lock(all.mutex);
-  if (fresh) all.sinks.push_back(fresh);
+  if (added) all.sinks.push_back(added);
   before = take_out(all, all.set.get());
-  all.set = std::move(fresh);
+  all.set = std::move(added);
   all.lowest_on_stderr = lowest;
 }
 

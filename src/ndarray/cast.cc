@@ -98,10 +98,10 @@ void cast_loop(const T *from, U *to, int64_t count) {
 }
 
 struct AxisSlice {
-  int64_t outer;   // number of stretches
-  int64_t stride;  // elements from one stretch of the whole array to the next
-  int64_t start;   // start of the first stretch
-  int64_t length;  // elements per stretch
+  int64_t outer;   // number of contiguous blocks
+  int64_t stride;  // elements from the start of one block to that of the next
+  int64_t start;   // start of the first block
+  int64_t length;  // elements per block
 };
 
 AxisSlice slice_of(const Shape &shape, int axis, int64_t begin, int64_t end) {

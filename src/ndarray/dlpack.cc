@@ -56,7 +56,7 @@ constexpr struct {
 
 // Keeps the array of an exported tensor alive.
 template <typename Managed>
-struct LentArray {
+struct ExportedArray {
   NDArray array;
   std::vector<int64_t> shape, strides;
   Managed managed{};
@@ -113,26 +113,26 @@ void gather(const char *from, const DlTensor &tensor, int axis, const Shape &sha
 }
 
 template <typename Managed>
-Managed *lend(const NDArray &array) {
+Managed *export_array(const NDArray &array) {
   array.wait();
   array.expose();
-  auto lent = std::make_unique<LentArray<Managed>>();
-  lent->array = array;
-  lent->shape = array.shape().dims();
-  lent->strides = dense_strides(lent->shape);
-  Managed &managed = lent->managed;
-  managed.context = lent.get();
-  managed.deleter = [](Managed *self) { delete static_cast<LentArray<Managed> *>(self->context); };
+  auto exported = std::make_unique<ExportedArray<Managed>>();
+  exported->array = array;
+  exported->shape = array.shape().dims();
+  exported->strides = dense_strides(exported->shape);
+  Managed &managed = exported->managed;
+  managed.context = exported.get();
+  managed.deleter = [](Managed *self) { delete static_cast<ExportedArray<Managed> *>(self->context); };
   DlTensor &tensor = managed.tensor;
   tensor.data = array.data();
   tensor.device = array.context().on_host() ? DlDevice{kCpu, 0} : DlDevice{kCuda, array.context().id};
-  tensor.num_axes = int32_t(lent->shape.size());
+  tensor.num_axes = int32_t(exported->shape.size());
   for (const auto &known : kDtypes) {
     if (known.dtype == array.dtype()) tensor.dtype = {known.code, known.bits, 1};
   }
-  tensor.shape = lent->shape.data();
-  tensor.strides = lent->strides.data();
-  return &lent.release()->managed;
+  tensor.shape = exported->shape.data();
+  tensor.strides = exported->strides.data();
+  return &exported.release()->managed;
 }
 
 NDArray borrow(const DlTensor &tensor, bool read_only, std::shared_ptr<const void> owner) {
@@ -183,13 +183,13 @@ void give_back(void *source) {
 }  // namespace
 
 void *to_dlpack(const NDArray &array) {
-  DlManaged *managed = lend<DlManaged>(array);
+  DlManaged *managed = export_array<DlManaged>(array);
   managed->major = kMajor;
   managed->minor = kMinor;
   return managed;
 }
 
-void *to_dlpack_unversioned(const NDArray &array) { return lend<DlUnversioned>(array); }
+void *to_dlpack_unversioned(const NDArray &array) { return export_array<DlUnversioned>(array); }
 
 NDArray from_dlpack(const void *source, std::shared_ptr<const void> owner) {
   const auto &managed = *static_cast<const DlManaged *>(source);

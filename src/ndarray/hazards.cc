@@ -16,7 +16,7 @@ uintptr_t id_of(const std::shared_ptr<Timeline> &timeline) { return reinterpret_
 // Removes the range from all entries of a list, which may split one in two; afterwards there is room for one more
 // entry. If memory runs out, the list is unchanged.
 template <typename List>
-void forget(List *list, const AddressRange &range) {
+void subtract_range(List *list, const AddressRange &range) {
   List rest, fronts;  // fronts: copies of the entries that are split
   rest.reserve(2 * list->size() + 1);
   for (const auto &entry : *list)
@@ -160,7 +160,7 @@ Hazards::Before Hazards::begin_write(const AddressRange &range, const std::share
     earlier = find_earlier(range, by.get(), /* writers_only */ false);
     by->wait_for(earlier.events);
     const std::lock_guard<std::mutex> lock(mutex_);
-    forget(&uses_, range);
+    subtract_range(&uses_, range);
     add_use(range, by, /* writes */ true);
   }
   if (overwrites && earlier.kind == Before::kNothing) clear_failure(range);
@@ -263,7 +263,7 @@ void Hazards::written(const AddressRange &range) {
 void Hazards::clear_failure(const AddressRange &range) {
   if (!failed_.load(std::memory_order_acquire) || revoked_.load(std::memory_order_acquire)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  forget(&failures_, range);
+  subtract_range(&failures_, range);
   if (range.begin <= unnamed_.begin) unnamed_.begin = std::max(unnamed_.begin, range.end);
   if (range.end >= unnamed_.end) unnamed_.end = std::min(unnamed_.end, range.begin);
   if (unnamed_.empty()) unnamed_ = AddressRange(nullptr, 0);
@@ -286,7 +286,7 @@ void Hazards::fail(const AddressRange &range, const char *message, const Timelin
   for (const Use &use : uses_)
     if (!known && use.writes && use.range.overlaps(range)) by = use.who;
   try {
-    forget(&failures_, range);
+    subtract_range(&failures_, range);
     failures_.push_back({range, *message ? message : "its work failed", by});
   } catch (const std::bad_alloc &) {
     if (unnamed_.empty()) unnamed_ = range;

@@ -77,7 +77,7 @@ class GradientPass {
   // Multiplies a gradient that starts here by the loss scale, if there is one.
   int scaled(int gradient, int node) {
     if (!ir_.request->scales_loss) return gradient;
-    const int result = add_like(gradient);
+    const int result = ir_.add_like(gradient);
     IrStep &step = add_step(kScaleGradient, node, ir_.values[size_t(result)].device);
     step.inputs = {gradient};
     step.outputs = {result};
@@ -112,7 +112,7 @@ class GradientPass {
     const int device = ir_.values[size_t(root)].device;
     if (ir_.values[size_t(ir_.root(gradient))].device !=
         device) {  // back across the device boundary that forward crossed
-      const int copy = add_like(root);
+      const int copy = ir_.add_like(root);
       const int from = ir_.values[size_t(ir_.root(gradient))].device;
       IrStep &step = add_step("_CrossDeviceCopy", ir_.steps.back().node, ir_.copying_device(from, device));
       step.inputs = {gradient};
@@ -135,7 +135,7 @@ class GradientPass {
 
   // Casts `from` to the type of `like`.
   int add_cast(int from, int like, int node) {
-    const int cast = add_like(like);
+    const int cast = ir_.add_like(like);
     ir_.values[size_t(cast)].device = ir_.values[size_t(ir_.root(from))].device;
     IrStep &step = add_step(kCastCopy, node, ir_.values[size_t(cast)].device);
     step.inputs = {from};
@@ -160,25 +160,18 @@ class GradientPass {
   // The array that a step may overwrite: a bound array itself, or a copy of a value that others also read.
   int for_writing(int value, int node) {
     if (ir_.values[size_t(ir_.root(value))].location == ValueLocation::kArgument) return value;
-    const int copy = add_like(value);
+    const int copy = ir_.add_like(value);
     IrStep &step = add_step("_copy", node, ir_.values[size_t(copy)].device);
     step.inputs = {value};
     step.outputs = {copy};
     return copy;
   }
 
-  int add_like(int value) {
-    IrValue fresh;
-    fresh.spec = ir_.values[size_t(value)].spec;
-    fresh.device = ir_.values[size_t(value)].device;
-    return ir_.add_value(std::move(fresh));
-  }
-
   // The sum of the gradients of `root`, or -1 if there are none.
   int collect(int root, int node) {
     std::vector<int> &given = given_[size_t(root)];
     if (given.size() > 1) {
-      const int sum = add_like(root);
+      const int sum = ir_.add_like(root);
       IrStep &step = add_step(kSumGradients, node, ir_.values[size_t(root)].device);
       step.inputs = given;
       step.outputs = {sum};
@@ -219,14 +212,14 @@ class GradientPass {
     }
     for (size_t j = 0; j < head_gradients.size(); ++j) {
       if (head_gradients[j] >= 0) continue;
-      const int zero = add_like(outputs[j]);
+      const int zero = ir_.add_like(outputs[j]);
       add_step("_fill_zero", node, device).outputs = {zero};
       head_gradients[j] = zero;
     }
     std::vector<int> made, like;
     for (int k : of) {
       like.push_back(inputs[size_t(k)]);
-      made.push_back(reach(inputs[size_t(k)]) < 0 ? -1 : add_like(inputs[size_t(k)]));
+      made.push_back(reach(inputs[size_t(k)]) < 0 ? -1 : ir_.add_like(inputs[size_t(k)]));
       if (made.back() >= 0) ir_.values[size_t(made.back())].device = device;
     }
     const IrStep forward = ir_.steps[size_t(s)];  // a copy, because add_step reallocates the steps

@@ -69,6 +69,13 @@ struct Ir {
     values.push_back(std::move(value));
     return int(values.size()) - 1;
   }
+  // A value of the same shape, type and device as another.
+  int add_like(int other) {
+    IrValue value;
+    value.spec = values[size_t(other)].spec;
+    value.device = values[size_t(other)].device;
+    return add_value(std::move(value));
+  }
   int add_alias(int of, const Shape &shape, bool blocks_gradient = false);
   int root(int value) const {
     const int alias = values[size_t(value)].alias;

@@ -209,10 +209,10 @@ std::shared_ptr<const Plan> shared_plan(const PlanRequest &request) {
   std::string key = Key(request).take();
   auto &cache = per_process<PlanCache>();
   if (std::shared_ptr<const Plan> known = cache.find(key)) return known;
-  const auto fresh = std::make_shared<const Plan>(compile(request));
+  const auto compiled = std::make_shared<const Plan>(compile(request));
   bool on_host = true;
   for (const std::shared_ptr<Device> &device : request.devices) on_host = on_host && device->context().on_host();
-  return cache.add(std::move(key), on_host, fresh);
+  return cache.add(std::move(key), on_host, compiled);
 }
 
 void release_plans() noexcept {

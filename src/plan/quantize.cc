@@ -149,12 +149,10 @@ class QuantizePass {
 
   const Bytes &bytes_of(int value) const { return bytes_[size_t(ir_.root(value))]; }
 
-  int add_value(int like, Dtype dtype) {
-    IrValue fresh;
-    fresh.spec = ir_.values[size_t(like)].spec;
-    fresh.spec.dtype = dtype;
-    fresh.device = ir_.values[size_t(like)].device;
-    return ir_.add_value(std::move(fresh));
+  int add_like(int other, Dtype dtype) {
+    const int value = ir_.add_like(other);
+    ir_.values[size_t(value)].spec.dtype = dtype;
+    return value;
   }
 
   IrStep inserted(const char *kernel, std::shared_ptr<const void> attrs, const IrStep &reader) const {
@@ -187,7 +185,7 @@ class QuantizePass {
     const int root = ir_.root(value);
     if (bytes_[size_t(root)].value < 0 || ir_.changes(root)) {
       Bytes bytes = bytes_for(*range_of(value));
-      bytes.value = add_value(root, bytes.dtype);
+      bytes.value = add_like(root, bytes.dtype);
       bytes_[size_t(root)] = bytes;
       add_cast("_int8_quantize", bytes.scale, root, bytes.value, reader);
     }
@@ -203,7 +201,7 @@ class QuantizePass {
 
   void set_output(IrStep *step, Bytes bytes) {
     const int v = step->outputs[0];
-    bytes.value = add_value(v, bytes.dtype);
+    bytes.value = add_like(v, bytes.dtype);
     bytes_[size_t(v)] = bytes;
     is_missing_[size_t(v)] = true;
     step->outputs[0] = bytes.value;
@@ -244,7 +242,7 @@ class QuantizePass {
     vector.device = step.device;
     IrStep weights = inserted("_int8_weights", attrs, step);
     weights.inputs.assign(step.inputs.begin() + 1, step.inputs.begin() + (attrs->has_bias ? 3 : 2));
-    weights.outputs = {add_value(weight, Dtype::kInt8), ir_.add_value(vector), ir_.add_value(vector)};
+    weights.outputs = {add_like(weight, Dtype::kInt8), ir_.add_value(vector), ir_.add_value(vector)};
     step.inputs = {data};
     step.inputs.insert(step.inputs.end(), weights.outputs.begin(), weights.outputs.end());
     if (sums) step.inputs.push_back(addend);

@@ -142,8 +142,8 @@ class RecomputePass {
       step.inplace = of.inplace;
     step.kernel = std::make_unique<Again>(of, plan_.brief_forward ? 1 : ir_.request->num_threads);
     step.outputs.assign(of.outputs.size(), -1);
-    step.outputs[0] = same_as(of.outputs[0]);
-    step.scratch = of.scratch < 0 ? -1 : same_as(of.scratch);
+    step.outputs[0] = ir_.add_like(of.outputs[0]);
+    step.scratch = of.scratch < 0 ? -1 : ir_.add_like(of.scratch);
     step.saved = of.saved;
     step.node = of.node;
     step.device = of.device;
@@ -161,13 +161,6 @@ class RecomputePass {
     alias.alias = value;
     alias.node = -1;
     return ir_.add_value(std::move(alias));
-  }
-
-  int same_as(int value) {
-    IrValue fresh;
-    fresh.spec = ir_.values[size_t(value)].spec;
-    fresh.device = ir_.values[size_t(value)].device;
-    return ir_.add_value(std::move(fresh));
   }
 
   void insert() {
