@@ -38,7 +38,7 @@ Context parse_context(const std::string &source) {
       }
     }
   }
-  throw Error(Code::kInvalidArgument, text("'", source, "' is no context; expected for example cpu(0) or gpu(1)"),
+  throw Error(Code::kInvalidArgument, text("'", source, "' is not a context; expected for example cpu(0) or gpu(1)"),
               "context");
 }
 

@@ -200,7 +200,7 @@ NDArray read_npy(uint64_t bytes, const ReadBytes &read, const std::string &name)
   } catch (const Error &error) {
     fail(error.what());
   }
-  if (needed != left) fail(text("its shape ", header.shape, " takes ", needed, " bytes, ", left, " are there"));
+  if (needed != left) fail(text("shape ", header.shape, ": expected ", needed, " bytes of data, found ", left));
   const NDArray array = NDArray::create(header.shape, header.dtype, Context(), false);
   auto *const target = static_cast<char *>(array.data());
   const size_t element_bytes = dtype_size(header.dtype);

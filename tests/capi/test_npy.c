@@ -322,7 +322,7 @@ static void entries_take_what_their_arrays_take(void **state) {
   put_number(end + 12, LISTED + NAME);
   put_number(end + 16, (uint32_t)(listed - bytes));
   fails(cohort_arrays_load_memory(bytes, sizeof bytes, NULL, &list), COHORT_ERROR_FORMAT,
-        "its shape (1,) takes 4 bytes, 3999934 are there");
+        "shape (1,): expected 4 bytes of data, found 3999934");
 }
 
 /* A .npy of this header, without values. */
@@ -351,7 +351,7 @@ static void headers_are_read_strictly(void **state) {
   header_fails("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,)}", "lengths from 0");
   header_fails("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", "");
   header_fails("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}",
-               "takes 4000000000 bytes, 0 are there");
+               "expected 4000000000 bytes of data, found 0");
   header_fails("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)", "expected '}'");
   header_fails("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} x", "more behind");
   header_fails("{'other': '<f4', 'fortran_order': False, 'shape': (2, 3)}", "'other'");
