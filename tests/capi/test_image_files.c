@@ -210,7 +210,7 @@ static void what_is_no_picture_is_refused(void **state) {
   }
   assert_in_range(at, 2, image.length - 10);
   memset(image.bytes + at + 5, 0xfa, 4);
-  fails(try_decode(&image, "1", "1", &pixels), COHORT_ERROR_FORMAT, "its header says 64250 rows of 64250 pixels");
+  fails(try_decode(&image, "1", "1", &pixels), COHORT_ERROR_FORMAT, "the header says 64250 rows of 64250 pixels");
   memset(image.bytes, 7, sizeof image.bytes);
   fails(try_decode(&image, "1", "1", &pixels), COHORT_ERROR_FORMAT,
         "operator _cvimdecode: image: expected JPEG or PNG");

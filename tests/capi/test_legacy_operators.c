@@ -88,8 +88,7 @@ static void zeros_take_the_type_of_the_graph(void **state) {
   assert_int_equal(dtype_of(out), COHORT_DTYPE_FLOAT64);
   cohort_ndarray_free(out);
   cohort_executor_free(executor);
-  fails(apply("_zeros_without_dtype", "dtype", "99", NULL, 0, &none), COHORT_ERROR_INVALID_ARGUMENT,
-        "number of a type");
+  fails(apply("_zeros_without_dtype", "dtype", "99", NULL, 0, &none), COHORT_ERROR_INVALID_ARGUMENT, "code of a type");
 }
 
 /* What allclose says of numbers that no golden case holds. */

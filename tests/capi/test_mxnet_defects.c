@@ -132,7 +132,8 @@ static void messages_are_one_line_of_utf8(void **state) {
   cohort_error *error;
 
   (void)state;
-  plain(cohort_symbol_from_json(broken, sizeof(broken) - 1, &symbol), COHORT_ERROR_FORMAT, "mistake at byte", NULL);
+  plain(cohort_symbol_from_json(broken, sizeof(broken) - 1, &symbol), COHORT_ERROR_FORMAT, "syntax error at byte",
+        NULL);
   plain(cohort_symbol_from_json(unknown, sizeof(unknown) - 1, &symbol), COHORT_ERROR_FORMAT, "No\\x0aOp", NULL);
   plain(cohort_metric_create("a\nb\xc3", NULL, NULL, 0, &metric), COHORT_ERROR_NAME, "'a\\x0ab\\xc3'", "a\\x0ab\\xc3");
   plain(cohort_symbol_load("no\xfe\x01", &symbol), COHORT_ERROR_IO, "no\\xfe\\x01", "no\\xfe\\x01");

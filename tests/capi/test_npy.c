@@ -353,7 +353,7 @@ static void headers_are_read_strictly(void **state) {
   header_fails("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}",
                "expected 4000000000 bytes of data, found 0");
   header_fails("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)", "expected '}'");
-  header_fails("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} x", "more behind");
+  header_fails("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} x", "nothing after");
   header_fails("{'other': '<f4', 'fortran_order': False, 'shape': (2, 3)}", "'other'");
   header_fails("'descr", "expected '{'");
   header_fails("{'descr", "quotes");
