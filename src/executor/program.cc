@@ -629,7 +629,7 @@ void ProgramOwner::publish_share(bool backward, size_t meeting) {
   const bool brief = backward ? plan_->brief_backward : plan_->brief_forward;
   if (trace_steps_) log(LogLevel::kDebug, text("step: ", met.find.label));
   queue(plan_->steps[met.step].device)
-      .run({&met.find, 1, brief, found_nothing, /* contained */ false}, {shared_from_this(), &met});
+      .run({&met.find, 1, brief, found_nothing, /* isolated */ false}, {shared_from_this(), &met});
   end_work();
 }
 
