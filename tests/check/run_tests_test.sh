@@ -46,11 +46,51 @@ EOT
 expect '0 passed, 1 failed, 0 skipped' 1 '' <<'EOT'
 echo "no test in here"
 EOT
+# How tests run beside each other: in a copy of the runner with rules of its own.
+mkdir -p "$work/runner/tests/check"
+cp "$here"/{run_tests.sh,test_jobs.sh} "$work/runner/tests/check"
+printf 'capi/slow\tseconds=1\ta test\ncapi/lonely\talone\ta test\ncapi/numbers\tlong-in-tsan\ta test\n' >"$work/runner/tests/check/programs.tsv"
+fake() { # name; standard input: what it does before it passes
+  mkdir -p "$work/runner/tests/capi"
+  { echo '#!/bin/sh' && cat && printf 'printf "[ RUN      ] a\\n[       OK ] a\\n"\n'; } >"$work/runner/tests/capi/$1"
+  chmod +x "$work/runner/tests/capi/$1"
+}
+run_fakes() { # part, names of programs; the output of the runner
+  local part=$1
+  shift
+  (cd "$work/runner" && BUILD=. CAPI="${*/#/./tests/capi/}" bash tests/check/run_tests.sh "$part" 2>&1 || true)
+}
+require() { # what is shown; standard input; patterns, each in it
+  local output pattern
+  output=$(cat)
+  for pattern in "${@:2}"; do
+    if ! grep -q -- "$pattern" <<<"$output"; then
+      printf 'run_tests_test: %s: no "%s" in:\n%s\n' "$1" "$pattern" "$output"
+      status=1
+    fi
+  done
+}
+cd "$work/runner"
+# Each of the two waits until the other one has begun.
+fake left <<<'touch left; for i in $(seq 100); do [ ! -e right ] || break; sleep 0.05; done; [ -e right ] || exit 1'
+fake right <<<'touch right; for i in $(seq 100); do [ ! -e left ] || break; sleep 0.05; done; [ -e left ] || exit 1'
+run_fakes capi left right | require 'two programs run at a time' '^2 passed, 0 failed, 0 skipped$'
+fake busy <<<'touch at_work; sleep 0.5; rm at_work'
+fake lonely <<<'for i in 1 2 3 4 5; do [ ! -e at_work ] || exit 1; sleep 0.1; done'
+run_fakes capi busy lonely busy | require 'a program runs alone' '^3 passed, 0 failed, 0 skipped$'
+fake slow <<<'sleep 5'
+run_fakes capi slow | require 'a budget fails' 'capi/slow: ran longer than its budget of 1 s (tests/check/programs.tsv)' '^0 passed, 1 failed, 0 skipped$'
+fake numbers <<<':'
+run_fakes capi busy numbers | require 'seconds are told' '^capi/busy: 1 passed, 0 failed, 0 skipped, 0\.[5-9] s$' '^ *0\.[5-9]  capi/busy$'
+SANITIZER=tsan run_fakes capi busy numbers | require 'long under ThreadSanitizer' '^1 passed, 0 failed, 0 skipped$'
+SANITIZER=tsan run_fakes tsan-long busy numbers | require 'what check-tsan leaves out' '^capi/numbers: 1 passed' '^1 passed, 0 failed, 0 skipped$'
+cd "$here/../.."
+
 # The lines of TAP: the counts are those of the tests that are not indented. `prove` repeats them with --verbose.
 expect_tap() { # the closing line, the exit status, the results it writes; standard input: a test of Perl's
   local found code=0
   mkdir -p "$work/bindings/perl/t" "$work/tests/check"
-  cp "$here/run_tests.sh" "$work/tests/check"
+  cp "$here"/{run_tests.sh,test_jobs.sh,programs.tsv} "$work/tests/check"
   printf '#!/bin/sh\necho packed\n' >"$work/tests/check/perl_dist.sh"
   chmod +x "$work/tests/check/perl_dist.sh"
   cat >"$work/bindings/perl/t/fake.t"
