@@ -37,6 +37,14 @@ sub json {
 
 sub description { my ($abi) = @_; return json($abi) . "\n" }
 
+# What the comment and the tags of a parameter say, "" if nothing.
+sub param_doc {
+    my ($p) = @_;
+    my @tags = (($p->{nullable} // '') eq 'yes' ? 'may be NULL' : (), $p->{null_entries} ? 'entries may be NULL' : (),
+        $p->{gives_null} ? 'NULL may come out' : ());
+    return join ' ', @tags ? join(', ', @tags) . '.' : (), $p->{doc} // ();
+}
+
 # ---- C -----------------------------------------------------------------------------------------------------------------
 
 sub joined { my ($type, $name) = @_; return $type =~ /\*$/ ? "$type$name" : "$type $name" }

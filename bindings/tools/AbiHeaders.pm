@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads the public headers, and the notes on what they do not say, into the description of the ABI that bindings/README.md
-# documents. What can be read in two ways stops it: then a note has to decide.
+# Reads the public headers, and bindings/abi.notes, into the description of the ABI that bindings/README.md documents. A
+# declaration that can be understood in two ways is an error until a note decides.
+#
+# Meaning comes from C types, from names (out_, num_, user_data, _free) and from tags in comments, never from English text:
+#   @param NAME, NAME  TAG... TEXT   describes parameters; the text may be missing if there are tags
+#     @nullable      NULL may be passed. Without the tag it may for user_data, options, a context, what _free() takes, and
+#                    for a list whose count is 0
+#     @null_entries  entries of this list may be NULL
+#     @gives_null    the function may set this out parameter to NULL
+#   @as F()          in the text of a parameter: tags and text of F's parameter of that name hold here, too. In the text of
+#                    a function: the same for each parameter that has no @param. Written as "As F()" in what is generated
+#   @return TEXT
 package AbiHeaders;
 use strict;
 use warnings;
@@ -96,7 +106,8 @@ sub clean {
 
 sub one_line { my ($text) = @_; $text =~ s/\s*\n\s*/ /g; $text =~ s/^\s+|\s+$//g; return $text }
 
-# The parts of a function's comment: its text, what it says of each parameter, and what it returns.
+# The parts of a function's comment: its text, what it says of each parameter, what it returns, and which function's
+# parameters are described by "@as".
 sub split_doc {
     my ($doc) = @_;
     my ($text, @parts) = split /^(?=@(?:param|return)\b)/m, $doc;
@@ -111,9 +122,27 @@ sub split_doc {
         my ($names, $said) = /^\@param\s+(\w+(?:, \w+)*)\s+(.*)/s or die "what is '$_'?\n";
         ($said, my $rest) = split /\n\n(?=\S)/, $said, 2;
         $text .= "\n$rest" if defined $rest;
-        $params{$_} = one_line($said) for split /, /, $names;
+        my %tags;
+        $tags{$1} = 1 while $said =~ s/^\@(nullable|null_entries|gives_null)\b\s*//;
+        my ($plain, $as) = without_as(one_line($said), 'as for');
+        $params{$_} = {doc => $plain, as => $as, tags => {%tags}} for split /, /, $names;
     }
-    return (doc => clean($text // ''), doc_of => \%params, defined $returns ? (returns_doc => clean($returns)) : ());
+    ($text, my $as) = without_as(clean($text // ''), 'as');
+    return (doc => $text, as => $as, doc_of => \%params, defined $returns ? (returns_doc => no_tags(clean($returns))) : ());
+}
+
+# A text with "@as F()" in words, and F.
+sub without_as {
+    my ($text, $words) = @_;
+    my $as = $text =~ s/\@as (cohort_\w+)\(\)/$words $1()/ ? $1 : undef;
+    $text =~ s/^as\b/As/;
+    return (no_tags($text), $as);
+}
+
+sub no_tags {
+    my ($text) = @_;
+    die "what is the tag $1 in '$text'?\n" if $text =~ /(\@\w+)/;
+    return $text;
 }
 
 sub declaration {
@@ -145,14 +174,18 @@ sub finish {
         $handle->{free} = "$handle->{name}_free";
         die "there is no $handle->{free}\n" unless $by_name{$handle->{free}};
     }
-    for my $function (@{$self->{functions}}) {    # "As for cohort_x()": what it says of the parameter of that name
-        for my $name (keys %{$function->{doc_of}}) {
-            my $other = $function->{doc_of}{$name} =~ /^As for (cohort_\w+)\(\)/ && $by_name{$1} or next;
-            $function->{doc_of}{$name} .= " $other->{doc_of}{$name}" if defined $other->{doc_of}{$name};
+    for my $function (@{$self->{functions}}, @{$self->{callbacks}}) {
+        for my $name (sort keys %{$function->{doc_of}}) {
+            my $own = $function->{doc_of}{$name};
+            my $as = delete $own->{as} // next;
+            my $other = $by_name{$as} && $by_name{$as}{doc_of}{$name} or die "$function->{name}.$name: $as() describes no $name\n";
+            $own->{doc} = join ' ', grep { $_ ne '' } $own->{doc}, $other->{doc};
+            $own->{tags} = {%{$own->{tags}}, %{$other->{tags}}};
         }
     }
-    for my $function (@{$self->{functions}}) {    # "As cohort_x(), but ...": its comment on parameters holds here, too
-        my $other = $function->{doc} =~ /^(?:As )?(cohort_\w+)\(\)|\bas (cohort_\w+)\(\) does\b/ && $by_name{$1 // $2} or next;
+    for my $function (@{$self->{functions}}, @{$self->{callbacks}}) {
+        my $as = delete $function->{as} // next;
+        my $other = $by_name{$as} or die "$function->{name}: there is no $as()\n";
         my %mine = map { (declaration($_))[1] => 1 } split /,/, $function->{text};
         for (keys %{$other->{doc_of}}) { $function->{doc_of}{$_} //= $other->{doc_of}{$_} if $mine{$_} }
     }
@@ -199,7 +232,6 @@ sub read_count {
     }
     if ($is_out) {
         return undef if $value->{depth} == 2;
-        return $names{$1} ? $1 : die "$place: there is no $1\n" if $value->{doc} =~ /^`?(capacity|num_\w+)`?\b/;
         return $i < $#$all && $all->[$i + 1]{name} eq 'capacity' ? 'capacity' : undef;
     }
     return undef if $value->{kind} =~ /^(?:handle|struct)$/ && $value->{depth} == 1 && $value->{name} !~ /contexts$/;
@@ -223,7 +255,6 @@ sub read_values {
         my $value = $values[$i];
         my $count = $self->read_count("$owner->{name}.$value->{name}", $value, \@values, $i);
         $value->{list} = $count if defined $count;
-        $value->{null_entries} = 1 if defined $count && $value->{doc} =~ /NULL (?:entries|where)/ && $value->{kind} eq 'handle';
     }
     return @values;
 }
@@ -234,7 +265,8 @@ sub read_params {
     my @params = map {
         my ($type, $name) = declaration($_);
         my $value = $self->read_type("$owner->{name}.$name", $type);
-        @$value{qw(name doc)} = ($name, delete $doc_of->{$name} // '');
+        my $described = delete $doc_of->{$name};
+        @$value{qw(name doc tags)} = ($name, $described->{doc} // '', $described->{tags} // {});
         $value;
     } grep { !/^\s*void\s*$/ } split /,/, delete $owner->{text};
     if (my @unknown = sort keys %$doc_of) { die "$owner->{name}: its comment tells of @unknown, which it does not take\n" }
@@ -270,30 +302,24 @@ sub has_size {
 
 sub read_null {
     my ($self, $owner, $value) = @_;
-    my ($place, $doc) = ("$owner->{name}.$value->{name}", $value->{doc});
-    return unless $value->{depth} || $value->{kind} eq 'callback';
-    my $noted = $self->note($place, 'nullable');
-    my $result = $self->note($place, 'gives');
-    if ($value->{direction} eq 'in') {
-        my $options = $value->{kind} eq 'struct' && $value->{struct} =~ /_options$/;
-        my $known = $value->{name} =~ /user_data$/ || $options || $doc =~ /NULL(?! entries| where)/
-            || $value->{kind} eq 'struct' && $value->{struct} eq 'cohort_context' && !defined $value->{list}
-            || $owner->{returns} ne 'cohort_error *' && $owner->{doc} =~ /NULL/ && $owner->{name} !~ /_fn$/;
-        die "$place: its function's comment speaks of NULL, but not of which; a note has to say\n"
-            if !$known && !defined $noted && $doc eq '' && $value->{kind} ne 'handle'
-            && $owner->{doc} =~ s/\w+ parameters? may be NULL|\*?out_\w+ (?:is )?NULL|NULL (?:if|for)\b//gir =~ /\bNULL\b/;
-        my $empty = defined $value->{list} && $value->{list} =~ /^num_/;
-        $value->{nullable} = defined $noted ? $noted : $known ? 'yes' : $empty ? 'if_empty' : 'no';
-        return;
-    }
-    my $everywhere = $owner->{doc} =~ /(?:Each out|Out) parameters? may be NULL/;
-    my $may = $everywhere || $doc =~ /may be NULL|NULL: |or NULL to ask/i || $owner->{doc} =~ /\b$value->{name} NULL asks/;
-    my $gives = $doc =~ /NULL (?:if|for)\b/ || $owner->{doc} =~ /\*$value->{name} is NULL/;
-    die "$place: what is NULL, '$doc'? A note has to say\n" if $doc =~ /NULL/ && !$may && !$gives && !defined $noted && !defined $result;
-    die "$place: is it NULL, '$owner->{doc}'? A note has to say\n"
-        if $doc eq '' && !$may && !$gives && !defined $result && !defined $noted && $value->{depth} == 2 && $owner->{doc} =~ /NULL (?:if|for)\b/;
-    $value->{nullable} = $noted // ($may ? 'yes' : 'no');
-    $value->{gives_null} = 1 if $gives || ($result // '') eq 'null';
+    my ($place, $tags, $in) = ("$owner->{name}.$value->{name}", $value->{tags}, $value->{direction} eq 'in');
+    my $points = $value->{depth} || $value->{kind} eq 'callback';
+    die "$place: \@nullable, but it is no pointer\n" if $tags->{nullable} && !$points;
+    die "$place: \@gives_null, but no pointer comes out of it\n" if $tags->{gives_null} && ($in || $value->{depth} < 2);
+    die "$place: \@null_entries, but it is no list of handles\n" if $tags->{null_entries} && !(defined $value->{list} && $value->{kind} eq 'handle');
+    $value->{$_} = 1 for grep { $tags->{$_} } qw(null_entries gives_null);
+    return unless $points;
+    my $may = $tags->{nullable} || $in && $self->may_be_null_everywhere($owner, $value);
+    my $empty = $in && defined $value->{list} && $value->{list} =~ /^num_/;
+    $value->{nullable} = $may ? 'yes' : $empty ? 'if_empty' : 'no';
+}
+
+# What cohort.h says for all functions; callbacks are given contexts.
+sub may_be_null_everywhere {
+    my ($self, $owner, $value) = @_;
+    return 1 if $value->{name} =~ /user_data$/ || $owner->{name} =~ /_free$/;
+    return 0 if $value->{kind} ne 'struct' || defined $value->{list};
+    return $value->{struct} =~ /_options$/ || $value->{struct} eq 'cohort_context' && $owner->{name} !~ /_fn$/;
 }
 
 # Whose a value is, where that is not the caller's before and after.
@@ -336,7 +362,7 @@ sub read_fields {
     while ($text =~ m{\G\s*(?:/\*(.*?)\*/\s*)?([^;/]+);(?:[ \t]*/\*(.*?)\*/)?}gcs) {
         my ($type, $name) = declaration($2);
         my $value = $self->read_type("$struct->{name}.$name", $type);
-        @$value{qw(name doc direction)} = ($name, one_line(clean($3 // $1 // '')), 'in');
+        @$value{qw(name doc direction)} = ($name, no_tags(one_line(clean($3 // $1 // ''))), 'in');
         push @fields, $value;
     }
     die "$struct->{name}: what is '" . substr($text, pos $text // 0) . "'?\n" if substr($text, pos $text // 0) =~ /\S/;

@@ -5,6 +5,7 @@
 package AbiJava;
 use strict;
 use warnings;
+use AbiFiles;
 
 my %plain = (constant => 'int', bool => 'int', int32 => 'int', int64 => 'long', uint64 => 'long', size => 'long', double => 'double',
     handle => 'long', pointer => 'long', error => 'long', nothing => 'void', text => 'String');
@@ -38,18 +39,24 @@ sub inner_type {
     return $depth ? 'Pointer' : $plain{$kind};
 }
 
+# With a tag of Javadoc for each of the parameters that has something to say.
 sub javadoc {
-    my ($text, $indent) = @_;
+    my ($text, $indent, @params) = @_;
     return '' if !defined $text || $text !~ /\S/;
+    my @lines = (split(/\n/, escaped($text)), map { my $said = AbiFiles::param_doc($_); $said eq '' ? () : "\@param $_->{name} " . escaped($said) } @params);
+    return "$indent/** $lines[0] */\n" if @lines == 1 && length $lines[0] < 100;
+    return "$indent/**\n" . join('', map { "$indent * $_" =~ s/\s+$//r . "\n" } @lines) . "$indent */\n";
+}
+
+sub escaped {
+    my ($text) = @_;
     $text =~ s/&/&amp;/g;
     $text =~ s/</&lt;/g;
     $text =~ s/>/&gt;/g;
     $text =~ s/\@/&#64;/g;
     $text =~ s{\*/}{*&#47;}g;
     $text =~ s/\\u/&#92;u/g;
-    my @lines = split /\n/, $text;
-    return "$indent/** $lines[0] */\n" if @lines == 1 && length $lines[0] < 100;
-    return "$indent/**\n" . join('', map { "$indent * $_" =~ s/\s+$//r . "\n" } @lines) . "$indent */\n";
+    return $text;
 }
 
 sub head {
@@ -68,7 +75,7 @@ sub declarations {
     for my $header (keys %functions) {
         my $methods = '';
         for my $f (@{$functions{$header}}) {
-            $methods .= "\n" . javadoc(join("\n", grep { ($_ // '') ne '' } $f->{doc}, $f->{returns_doc} ? "Returns: $f->{returns_doc}" : ''), '    ')
+            $methods .= "\n" . javadoc(join("\n", grep { ($_ // '') ne '' } $f->{doc}, $f->{returns_doc} ? "Returns: $f->{returns_doc}" : ''), '    ', @{$f->{params}})
                 . "    public static native $plain{$f->{returns}{kind}} $f->{name}(" . params_of($f) . ");\n";
         }
         my @imports = ($methods =~ /\bPointer\b/ ? 'com.sun.jna.Pointer' : (), $methods =~ /\bBuffer\b/ ? 'java.nio.Buffer' : ());

@@ -3,6 +3,7 @@
 package AbiRust;
 use strict;
 use warnings;
+use AbiFiles;
 
 my %rust = (int32_t => 'i32', int64_t => 'i64', uint64_t => 'u64', size_t => 'usize', double => 'f64', char => 'c_char', void => 'c_void');
 
@@ -56,7 +57,8 @@ sub declarations {
         $to->($s, "$text}\n");
     }
     for my $f (@{$abi->{functions}}) {
-        my $doc = join "\n", grep { $_ ne '' } $f->{doc}, $f->{returns_doc} ? "\nReturns: $f->{returns_doc}" : '';
+        my $params = join "\n", map { my $said = AbiFiles::param_doc($_); $said eq '' ? () : "- `$_->{name}`: $said" } @{$f->{params}};
+        my $doc = join "\n", grep { $_ ne '' } $f->{doc}, $params eq '' ? '' : "\n$params", $f->{returns_doc} ? "\nReturns: $f->{returns_doc}" : '';
         $functions{$f->{header} =~ s/\.h$//r} .= doc($doc, '    ') . "    pub fn $f->{name}(\n" . params($f) . '    )' . result($f) . ";\n";
     }
     $made{$_} .= "\nextern \"C\" {\n$functions{$_}}\n" for keys %functions;

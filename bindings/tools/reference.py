@@ -317,10 +317,19 @@ def declaration(item, callback):
     return links.linked(text(start + (",\n" + " " * 4).join(params) + ");"))
 
 
+def param_text(param):
+    """What the comment and the tags of a parameter say."""
+    tags = ["may be NULL"] if param.get("nullable") == "yes" else []
+    tags += ["entries may be NULL"] if param.get("null_entries") else []
+    tags += ["NULL may come out"] if param.get("gives_null") else []
+    said = [f"<em>{', '.join(tags)}.</em>"] if tags else []
+    return " ".join(said + ([links.linked(prose(param["doc"]))] if param.get("doc") else []))
+
+
 def add_function(page, item, callback=False):
     page.add(f'<section><h3 id="{item["name"]}">{item["name"]}</h3>', f"<pre class=\"decl\">{declaration(item, callback)}</pre>")
     page.add(*paragraphs(item["doc"]))
-    rows = [(f"<code>{text(p['name'])}</code>", links.linked(prose(p["doc"]))) for p in item["params"] if p.get("doc")]
+    rows = [(f"<code>{text(p['name'])}</code>", param_text(p)) for p in item["params"] if param_text(p)]
     if rows:
         page.table(("Parameter", "Meaning"), rows)
     if item.get("returns_doc"):

@@ -21,8 +21,8 @@ COHORT_API void cohort_arrays_free(cohort_arrays *arrays);
 /**
  * Appends an entry.
  *
- * @param name   NULL or "": none. Names may repeat here; looking a repeated one up is an error.
- * @param array  NULL: an entry without an array (an argument without gradient).
+ * @param name   @nullable NULL or "": none. Names may repeat here; looking a repeated one up is an error.
+ * @param array  @nullable NULL: an entry without an array (an argument without gradient).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_add(cohort_arrays *arrays, const char *name,
                                                              cohort_ndarray *array);
@@ -30,7 +30,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_add(cohort_arrays *arra
 /**
  * Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME.
  *
- * @param array  NULL: the entry is one without an array.
+ * @param array  @nullable NULL: the entry is one without an array.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_set(cohort_arrays *arrays, const char *name,
                                                              cohort_ndarray *array);
@@ -42,7 +42,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_num(const cohort_arrays
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_name(const cohort_arrays *arrays, size_t index,
                                                               const char **out_name);
 
-/** A handle on the array of an entry; NULL if the entry has none. */
+/**
+ * A handle on the array of an entry.
+ *
+ * @param out_array  @gives_null NULL if the entry has none.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_get(const cohort_arrays *arrays, size_t index,
                                                              cohort_ndarray **out_array);
 
@@ -67,7 +71,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_find(const cohort_array
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save(const cohort_arrays *arrays, const char *path);
 
-/** As cohort_arrays_save(), into memory: out_data NULL asks for the size. */
+/**
+ * @as cohort_arrays_save(), into memory.
+ *
+ * @param out_data  @nullable NULL: only the size is wanted.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_memory(const cohort_arrays *arrays, void *out_data,
                                                                      size_t capacity, size_t *out_bytes);
 
@@ -81,8 +89,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_memory(const cohor
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_npy(const cohort_arrays *arrays, const char *path);
 
 /**
- * Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it has
- * none. Nothing is compressed. Like cohort_arrays_save() otherwise.
+ * Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it
+ * has none. Nothing is compressed. Like cohort_arrays_save() otherwise.
  *
  * @return As cohort_arrays_save(), and
  *   COHORT_ERROR_NAME   two arrays have one name, or a name has more than 65,531 bytes
@@ -95,27 +103,28 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_npz(const cohort_a
  * .npz (compressed ones, too). Its content says which it is, not its name. It is opened once, so that it may be a pipe;
  * a device that gives characters, such as a terminal, is refused (IO).
  *
- * A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
- * name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
- * warning.
+ * A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the
+ * empty name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with
+ * one warning.
  *
  * @param context  Where the arrays go, whatever the file says; NULL: cpu(0).
  * @return NULL, or
  *   COHORT_ERROR_IO           the file cannot be read (the error names it)
  *   COHORT_ERROR_FORMAT       it is damaged or cut short, or holds more than 2^20 arrays or COHORT_MAX_AXES axes; sizes
  *                             are checked before anything is allocated
- *   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names it)
+ *   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names
+ *                             it)
  *   COHORT_ERROR_DEVICE       there is no such context
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_load(const char *path, const cohort_context *context,
                                                               cohort_arrays **out_arrays);
 
 /**
- * As cohort_arrays_load() to cpu(0), but a .params file is not read: large arrays lie in a private mapping of the file,
- * whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an array
- * is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group has
- * brought into the layouts that it likes best then take no memory of their own. What cannot be mapped, a pipe or one of
- * NumPy's files, is loaded.
+ * @as cohort_arrays_load() to cpu(0), but a .params file is not read: large arrays lie in a private mapping of the
+ * file, whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an
+ * array is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group
+ * has brought into the layouts that it likes best then take no memory of their own. What cannot be mapped, a pipe or
+ * one of NumPy's files, is loaded.
  *
  * As long as such an array lives the file must stay as it is: replacing it by renaming another one over it is fine, as
  * cohort_arrays_save() does it, while changing it in place changes the arrays, and shortening it in place ends the
@@ -123,7 +132,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_load(const char *path, 
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_map(const char *path, cohort_arrays **out_arrays);
 
-/** As cohort_arrays_load(), from `bytes` bytes of memory, which are not kept. */
+/** @as cohort_arrays_load(), from `bytes` bytes of memory, which are not kept. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_load_memory(const void *data, size_t bytes,
                                                                      const cohort_context *context,
                                                                      cohort_arrays **out_arrays);

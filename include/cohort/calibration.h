@@ -52,8 +52,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_create_from(const 
 COHORT_API void cohort_calibration_free(cohort_calibration *calibration);
 
 /**
- * Runs a forward pass (is_train 0) of an executor on what its arguments hold, node by node, and notes the numbers of each
- * value of float32. A batch or some hundred samples are usually enough. The executor's own monitor sees nothing of it.
+ * Runs a forward pass (is_train 0) of an executor on what its arguments hold, node by node, and notes the numbers of
+ * each value of float32. A batch or some hundred samples are usually enough. The executor's own monitor sees nothing of
+ * it.
  *
  * @return NULL, or an error of the forward pass, or COHORT_ERROR_EXECUTION: a value is infinite or no number (the error
  *         names it). Nothing was noted then.
@@ -62,9 +63,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_observe(cohort_cal
                                                                       cohort_executor *executor);
 
 /**
- * The range that was found for a value. Out parameters may be NULL.
+ * The range that was found for a value.
  *
  * @param name  As monitors have it: "conv0_output", or an argument. Values of one name have one range, which holds all.
+ * @param out_low, out_high  @nullable
  * @return NULL, or COHORT_ERROR_STATE: nothing was observed; COHORT_ERROR_NAME: no such value was.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_range(const cohort_calibration *calibration,
@@ -72,8 +74,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_range(const cohort
                                                                     double *out_high);
 
 /**
- * All ranges that were found, sorted by name: a float32 array of two for each, the least and the largest number. To be kept
- * by cohort_arrays_save(), for cohort_calibration_create_from().
+ * All ranges that were found, sorted by name: a float32 array of two for each, the least and the largest number. To be
+ * kept by cohort_arrays_save(), for cohort_calibration_create_from().
  *
  * @return NULL, or COHORT_ERROR_STATE: nothing was observed.
  */

@@ -16,9 +16,9 @@ COHORT_BEGIN_DECLS
  *
  * @param prefix      Path and beginning of the files' names; the folder must be there.
  * @param epoch       From 0; written with four digits or more.
- * @param symbol      NULL: PREFIX-symbol.json is not written.
+ * @param symbol      @nullable NULL: PREFIX-symbol.json is not written.
  * @param arg_params  Named arrays, such as cohort_group_copy_params() gives.
- * @param aux_params  The same for auxiliary states; NULL: none.
+ * @param aux_params  @nullable The same for auxiliary states; NULL: none.
  * @return NULL, or
  *   COHORT_ERROR_INVALID_ARGUMENT  an entry has no name or no array
  *   COHORT_ERROR_IO                a file cannot be written (the error names it)
@@ -35,7 +35,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_checkpoint_save(const char *pr
  * Arrays under names that begin neither with `arg:` nor with `aux:` are left out. A file without arrays gives two empty
  * lists and a warning.
  *
- * @param out_symbol      NULL: PREFIX-symbol.json is not read.
+ * @param out_symbol      @nullable NULL: PREFIX-symbol.json is not read.
  * @param out_arg_params  Names without `arg:`.
  * @param out_aux_params  Names without `aux:`.
  * @return NULL, or
@@ -48,7 +48,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_checkpoint_load(const char *pr
                                                                   cohort_arrays **out_arg_params,
                                                                   cohort_arrays **out_aux_params);
 
-/** As cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it. */
+/** @as cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_checkpoint_map(const char *prefix, int32_t epoch,
                                                                  cohort_symbol **out_symbol,
                                                                  cohort_arrays **out_arg_params,

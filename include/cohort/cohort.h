@@ -31,8 +31,13 @@
  * its address is given out again. cohort_live_handles() counts those not yet freed.
  *
  * Values. Counts and bytes are `size_t`, lengths of axes and samples `int64_t`. Constants are `int32_t`, named by their
- * family (cohort_dtype, cohort_group_list); yes and no are `cohort_bool`, an `int32_t` of 1 or 0 and nothing else. An out
- * parameter may be NULL only where its comment says so.
+ * family (cohort_dtype, cohort_group_list); yes and no are `cohort_bool`, an `int32_t` of 1 or 0 and nothing else.
+ *
+ * NULL. Tags in the comments say where NULL is allowed: `@nullable` means that NULL may be passed for the parameter,
+ * `@null_entries` that entries of the list may be NULL, and `@gives_null` that the function may set the out parameter
+ * to NULL. NULL may also be passed for `user_data`, for options, for a context (cpu(0)), to `_free` functions and for a
+ * list without entries. `@as f()` means "as for f()": its parameters that are not described again mean the same here.
+ * Declarations for other languages are generated from these tags.
  *
  * Text. All text is UTF-8 and ends with a zero byte. A returned `const char *` belongs to the handle it came from and
  * lives until that handle is changed or freed; one that comes from no handle lives as long as the process. Text and
@@ -59,11 +64,11 @@
  * Waiting. Calls behave as if each had finished its work when it returned. In fact work on devices is queued, and a
  * call may return before it is done; what gives values to the host waits for them. Work that fails comes out as
  * COHORT_ERROR_EXECUTION, naming the operator, once, at the first call that waits for what it belongs to;
- * cohort_wait_all(), which waits for everybody's, reports it and leaves it there. Reading an array that is not concerned
- * reports nothing. The arrays that it should have written, or changed, stay bad until they are written again: reading
- * them is the same error, and so is computing from them once it is known. So every call that reads or writes contents of
- * arrays can return it, whether its comment says so or not. A failed pass or update of training leaves parameters,
- * auxiliary states and the optimizer's states to be set again, as cohort_group_set_params() and
+ * cohort_wait_all(), which waits for everybody's, reports it and leaves it there. Reading an array that is not
+ * concerned reports nothing. The arrays that it should have written, or changed, stay bad until they are written again:
+ * reading them is the same error, and so is computing from them once it is known. So every call that reads or writes
+ * contents of arrays can return it, whether its comment says so or not. A failed pass or update of training leaves
+ * parameters, auxiliary states and the optimizer's states to be set again, as cohort_group_set_params() and
  * cohort_optimizer_load_states() do; a failed pass of inference leaves nothing but its outputs.
  *
  * Callbacks run on the thread that made the call, while it is inside that call, and must not call the library with the

@@ -3,10 +3,10 @@
  * @file context.h
  * Contexts and dtypes as text, the devices of this machine, and layouts.
  *
- * What executors and groups run again and again on a GPU, forward, backward and updates, is replayed as CUDA graphs from
- * the third time on, around the steps that the host takes part in; bound anew, it is recorded anew. Results are the same
- * bit for bit as step by step, which the environment variable COHORT_CUDA_GRAPHS=0 asks for. What cannot be recorded is
- * run step by step, and a message of level COHORT_LOG_INFO says so.
+ * What executors and groups run again and again on a GPU, forward, backward and updates, is replayed as CUDA graphs
+ * from the third time on, around the steps that the host takes part in; bound anew, it is recorded anew. Results are
+ * the same bit for bit as step by step, which the environment variable COHORT_CUDA_GRAPHS=0 asks for. What cannot be
+ * recorded is run step by step, and a message of level COHORT_LOG_INFO says so.
  */
 #ifndef COHORT_CONTEXT_H
 #define COHORT_CONTEXT_H
@@ -17,15 +17,16 @@ COHORT_BEGIN_DECLS
 
 /**
  * Reads a context from text: a device type, then an id from 0 in parentheses. "cpu(0)", "gpu(1)", "cpu_pinned(0)",
- * "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first used.
+ * "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first
+ * used.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_context_parse(const char *text, cohort_context *out_context);
 
 /**
  * Writes a context as text, "gpu(1)".
  *
- * @param out_text   `capacity` bytes, or NULL to ask for the size. 32 bytes are always enough.
- * @param out_bytes  The bytes needed, the ending zero included; may be NULL.
+ * @param out_text   @nullable `capacity` bytes, or NULL to ask for the size. 32 bytes are always enough.
+ * @param out_bytes  @nullable The bytes needed, the ending zero included; may be NULL.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_context_text(const cohort_context *context, char *out_text,
                                                                size_t capacity, size_t *out_bytes);
@@ -71,8 +72,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_device_limit_memory(const coho
 /**
  * Waits until all work queued so far on all devices is done, whoever queued it.
  *
- * @return NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work it
- *   was: it comes out there as well, at the next call that waits for it.
+ * @return NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work
+ *   it was: it comes out there as well, at the next call that waits for it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_wait_all(void);
 
@@ -86,7 +87,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_dtype_text(cohort_dtype dtype,
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_dtype_bytes(cohort_dtype dtype, size_t *out_bytes);
 
 /**
- * The batch axis of a layout: where its first capital N stands. "NCHW": 0, "TNC": 1, no N: -1 (not batched), NULL: 0.
+ * The batch axis of a layout: where its first capital N stands. "NCHW": 0, "TNC": 1, no N: -1 (not batched).
+ *
+ * @param layout  @nullable NULL: the axis is 0.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_layout_batch_axis(const char *layout, int32_t *out_axis);
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file custom.h
- * Operators of the host's. A host registers callbacks under a name, its op_type; the operator `Custom` with that
- * op_type then is a node of symbols and of symbol JSON like any other (MXNet's CustomOp and its JSON), and can be applied
- * to arrays at once and recorded by tapes. All attributes of the node but op_type are the host's own, as text.
+ * @file custom.h Operators of the host's. A host registers callbacks under a name, its op_type; the operator `Custom`
+ * with that op_type then is a node of symbols and of symbol JSON like any other (MXNet's CustomOp and its JSON), and
+ * can be applied to arrays at once and recorded by tapes. All attributes of the node but op_type are the host's own, as
+ * text.
  *
  * Lists. Callbacks are lent lists, for the time of the call. They read from the lists of what is there, and write to
  * those that are empty by cohort_descs_add() and cohort_arrays_add(). Arrays in lent lists are the library's working
- * memory: they are to be read and written in the callback, by cohort_ndarray_read() and cohort_ndarray_write(), by their
- * data pointers or by operators applied to them, and neither kept nor used behind it.
+ * memory: they are to be read and written in the callback, by cohort_ndarray_read() and cohort_ndarray_write(), by
+ * their data pointers or by operators applied to them, and neither kept nor used behind it.
  *
  * Threads. `declare`, the two for inference and `create` run inside calls that compose, load, infer or bind, on the
  * thread that makes the call. So do `forward` and `backward`, inside the call that runs the pass: the steps before the
- * node are waited for first, and the pass is not queued further until the callback has returned, so that the devices of a
- * group take turns with such a node. With `any_thread` they run where the device works, at the same time for several
- * devices, and nobody waits. `release` and `ended` run at the end of some call of the library.
- * No callback may use the executor, group or tape for which it is called. Applying operators is allowed
- * (cohort_operator_invoke()); with `any_thread` nothing else that waits for queued work is.
+ * node are waited for first, and the pass is not queued further until the callback has returned, so that the devices of
+ * a group take turns with such a node. With `any_thread` they run where the device works, at the same time for several
+ * devices, and nobody waits. `release` and `ended` run at the end of some call of the library. No callback may use the
+ * executor, group or tape for which it is called. Applying operators is allowed (cohort_operator_invoke()); with
+ * `any_thread` nothing else that waits for queued work is.
  *
  * All return 0, or anything else for a failure: COHORT_ERROR_EXECUTION where a pass is run or a node is bound, and
  * COHORT_ERROR_INVALID_ARGUMENT before that, with the number in the message.
@@ -41,8 +41,8 @@ typedef int32_t (*cohort_custom_declare_fn)(const char *const *keys, const char 
                                             void *user_data);
 
 /**
- * Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths of
- * 0 cannot be told by it: they are those that are not known.
+ * Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths
+ * of 0 cannot be told by it: they are those that are not known.
  *
  * @param keys     As above.
  * @param known    Lent: what is known of the inputs, in order; lengths of 0 or no shape, COHORT_DTYPE_NONE: not known.
@@ -56,11 +56,11 @@ typedef int32_t (*cohort_custom_infer_fn)(const char *const *keys, const char *c
                                           cohort_descs *outputs, void *user_data);
 
 /**
- * Makes what belongs to one bound node, from its forward passes to its backward passes. A node is bound by each executor
- * and each device, for training and for inference apart; each application to arrays is a node of its own.
+ * Makes what belongs to one bound node, from its forward passes to its backward passes. A node is bound by each
+ * executor and each device, for training and for inference apart; each application to arrays is a node of its own.
  *
  * @param context    Where it runs.
- * @param out_state  Takes the state, which is passed on untouched; NULL before.
+ * @param out_state  @gives_null Takes the state, which is passed on untouched; NULL before.
  */
 typedef int32_t (*cohort_custom_create_fn)(const char *const *keys, const char *const *values, size_t num_attrs,
                                            const cohort_context *context, void **out_state, void *user_data);
@@ -126,8 +126,8 @@ COHORT_API void cohort_custom_op_init(cohort_custom_op *op, size_t struct_size);
  *
  * @param op_type  Its name; not "".
  * @param op       Copied.
- * @return NULL, or COHORT_ERROR_NAME if the name is taken, COHORT_ERROR_INVALID_ARGUMENT for a callback that is missing;
- *         then no callback is ever called.
+ * @return NULL, or COHORT_ERROR_NAME if the name is taken, COHORT_ERROR_INVALID_ARGUMENT for a callback that is
+ *   missing; then no callback is ever called.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_custom_register(const char *op_type, const cohort_custom_op *op);
 

@@ -20,12 +20,12 @@ COHORT_API void cohort_descs_free(cohort_descs *descs);
 /**
  * Appends a descriptor.
  *
- * @param name      NULL or "": none; it is then taken by position where a function allows that.
+ * @param name      @nullable NULL or "": none; it is then taken by position where a function allows that.
  * @param shape     num_axes lengths, none negative; 0 where not known.
  * @param num_axes  0 to COHORT_MAX_AXES, or COHORT_UNKNOWN_SHAPE with shape NULL.
  * @param dtype     COHORT_DTYPE_ constant. COHORT_DTYPE_NONE: float32 for data and labels of a group, else not known.
- * @param layout    One letter an axis, N being the batch axis (see cohort_layout_batch_axis()); its length need not be
- *                  num_axes. NULL: "NCHW", that is batch axis 0. Only groups read it.
+ * @param layout    @nullable One letter an axis, N being the batch axis (see cohort_layout_batch_axis()); its length
+ *                  need not be num_axes. NULL: "NCHW", that is batch axis 0. Only groups read it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_add(cohort_descs *descs, const char *name, const int64_t *shape,
                                                             int32_t num_axes, cohort_dtype dtype, const char *layout);
@@ -34,14 +34,14 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_add(cohort_descs *descs,
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_num(const cohort_descs *descs, size_t *out_num);
 
 /**
- * Reads one descriptor. Each out parameter may be NULL.
+ * Reads one descriptor.
  *
  * @param index         Below cohort_descs_num().
- * @param out_name      The name, "" if none.
- * @param out_shape     `capacity` lengths, the first num_axes of which are written; must be large enough.
- * @param out_num_axes  The number of axes, COHORT_UNKNOWN_SHAPE if the shape is not known.
- * @param out_dtype     The dtype, COHORT_DTYPE_NONE if not given or not known.
- * @param out_layout    The layout.
+ * @param out_name      @nullable The name, "" if none.
+ * @param out_shape     @nullable `capacity` lengths, the first num_axes of which are written; must be large enough.
+ * @param out_num_axes  @nullable The number of axes, COHORT_UNKNOWN_SHAPE if the shape is not known.
+ * @param out_dtype     @nullable The dtype, COHORT_DTYPE_NONE if not given or not known.
+ * @param out_layout    @nullable The layout.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_get(const cohort_descs *descs, size_t index,
                                                             const char **out_name, int64_t *out_shape, size_t capacity,

@@ -11,8 +11,8 @@
 COHORT_BEGIN_DECLS
 
 /**
- * Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and the
- * handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
+ * Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and
+ * the handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
  */
 enum {
   COHORT_SUCCESS = 0,                /* what cohort_error_code() says of NULL */
@@ -31,17 +31,25 @@ enum {
 };
 typedef int32_t cohort_error_class;
 
-/** The class of an error; COHORT_SUCCESS for NULL. */
+/**
+ * The class of an error.
+ *
+ * @param error  @nullable NULL: COHORT_SUCCESS.
+ */
 COHORT_API cohort_error_class cohort_error_code(const cohort_error *error);
 
 /**
- * One line for a person: what, where, expected and found. "" for NULL. It is UTF-8, whatever it quotes: other bytes and
- * control characters are written as \xNN, in the subject too. Lives until the error is freed.
+ * One line for a person: what, where, expected and found. It is UTF-8, whatever it quotes: other bytes and control
+ * characters are written as \xNN, in the subject too. Lives until the error is freed.
+ *
+ * @param error  @nullable NULL: "".
  */
 COHORT_API const char *cohort_error_message(const cohort_error *error);
 
 /**
- * The operator, node, argument, array or file concerned; "" if there is none, and for NULL. Lives as the message does.
+ * The operator, node, argument, array or file concerned; "" if there is none. Lives as the message does.
+ *
+ * @param error  @nullable NULL: "".
  */
 COHORT_API const char *cohort_error_subject(const cohort_error *error);
 

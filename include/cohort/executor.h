@@ -10,8 +10,8 @@
  * Executors bound to the same arrays without that are no family: each has its own memory, and while none writes to the
  * arrays, which forward with is_train 0 does not, threads may run them at the same time.
  *
- * Where nodes are placed by `__ctx_group__`, the devices work at the same time as far as the network allows. Results are
- * those of one device, but that the gradients of a value which is read on several devices are summed on each first.
+ * Where nodes are placed by `__ctx_group__`, the devices work at the same time as far as the network allows. Results
+ * are those of one device, but that the gradients of a value which is read on several devices are summed on each first.
  */
 #ifndef COHORT_EXECUTOR_H
 #define COHORT_EXECUTOR_H
@@ -129,11 +129,12 @@ COHORT_API void cohort_executor_options_init(cohort_executor_options *options, s
  *
  * @param context    The default context. NULL: cpu(0). Without ctx_group all arrays must be on it; with it, a variable
  *                   is where its array is, and nodes without a group follow.
- * @param args       One for each argument, in order; the same array, or parts of it, may serve several: what a node writes
- *                   there, nodes behind it read.
- * @param grads      One for each argument, NULL where there is to be no gradient; NULL: none at all.
- * @param grad_req   COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an array.
- *                   COHORT_GRAD_NULL with an array: it is never written.
+ * @param args       One for each argument, in order; the same array, or parts of it, may serve several: what a node
+ *                   writes there, nodes behind it read.
+ * @param grads      @nullable @null_entries One for each argument, NULL where there is to be no gradient; NULL: none at
+ *                   all.
+ * @param grad_req   @nullable COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an
+ *                   array. COHORT_GRAD_NULL with an array: it is never written.
  * @param aux        One for each auxiliary state, in order.
  * @param options    NULL: all defaults.
  * @return NULL, or
@@ -152,9 +153,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_bind(
  * Binds a symbol to arrays made for it, all zeros.
  *
  * @param context  The default context. NULL: cpu(0).
- * @param known    Shapes and dtypes by name, of arguments and auxiliary states; either may be left open. Length 0 is
- *                 not known. They win over `__shape__` and `__dtype__` of the symbol. Names that are neither are
- *                 ignored. NULL: none.
+ * @param known    @nullable Shapes and dtypes by name, of arguments and auxiliary states; either may be left open.
+ *                 Length 0 is not known. They win over `__shape__` and `__dtype__` of the symbol. Names that are
+ *                 neither are ignored. NULL: none.
  * @param options  NULL: all defaults.
  * @return NULL, or
  *   COHORT_ERROR_SHAPE, _DTYPE     some cannot be inferred (the error lists the arguments), or they contradict (the
@@ -227,16 +228,19 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_name(const cohort_exe
                                                                 const char **out_name);
 
 /**
- * A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward.
+ * A handle on a live array. Outputs are zeros before the first forward.
  *
  * Of an output behind a node whose shape depends on values (`_contrib_boolean_mask`, `_npx_nonzero`, `_cvimdecode`):
- * NULL before the first forward, and after each the array of the shape that was found, which need not be the one before.
+ * NULL before the first forward, and after each the array of the shape that was found, which need not be the one
+ * before.
+ *
+ * @param out_array  @gives_null NULL for an argument without gradient.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_array(const cohort_executor *executor,
                                                                  cohort_executor_list list, size_t index,
                                                                  cohort_ndarray **out_array);
 
-/** As cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME. */
+/** @as cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_array_named(const cohort_executor *executor,
                                                                        cohort_executor_list list, const char *name,
                                                                        cohort_ndarray **out_array);
@@ -263,7 +267,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_inputs(cohort_exe
  * Copies parameters into arguments and auxiliary states by name, converting dtypes. Queued. Checked first, as above.
  *
  * @param arg_params   Named arrays; arguments not named keep their values.
- * @param aux_params   The same for auxiliary states; NULL: none.
+ * @param aux_params   @nullable The same for auxiliary states; NULL: none.
  * @param allow_extra  1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_copy_params_from(cohort_executor *executor,
@@ -275,8 +279,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_copy_params_from(coho
  * Queues a forward pass over what the arguments hold.
  *
  * Where the shapes of nodes depend on values, it waits for these values, errors of that work among it, and then binds
- * what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen before
- * costs nothing.
+ * what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen
+ * before costs nothing.
  *
  * @param is_train  1: training behaviour, and what backward needs is kept; 0: neither, though a backward may follow.
  *                  Inference writes outputs alone. Training moves the auxiliary states of layers that have, or come
@@ -304,9 +308,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohor
  * Queues a backward pass from the latest forward pass; it may be repeated. Values of arguments that a gradient needs
  * are those at this call. Without any gradient array it does nothing.
  *
- * @param head_grads  One for each output, of its shape, on any context, of any dtype; NULL entries, and a shorter list,
- *                    where an output needs none: a loss, and one from which nothing flows back to an argument that has
- *                    a gradient. NULL with num_head_grads 0: none.
+ * @param head_grads  @nullable @null_entries One for each output, of its shape, on any context, of any dtype; NULL
+ *                    entries, and a shorter list, where an output needs none: a loss, and one from which nothing flows
+ *                    back to an argument that has a gradient. NULL with num_head_grads 0: none.
  * @param is_train    As for the forward pass before. 0 there or here: the gradients of an inference pass, for which the
  *                    forward pass is run again. From then on that is the latest one, and outputs are its.
  * @return NULL, or
@@ -340,8 +344,8 @@ typedef void (*cohort_monitor_fn)(const char *name, cohort_ndarray *array, void 
  * whatever the plan fuses. Results do not change, but for the rounding of what it would have fused; passes wait for
  * their work while a callback is set.
  *
- * @param callback     Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same
- *                     user_data even after this executor was freed.
+ * @param callback     @nullable Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it
+ *                     with the same user_data even after this executor was freed.
  * @param user_data    Passed to the callback.
  * @param monitor_all  1: the inputs of each operator too, before its outputs.
  */
@@ -352,11 +356,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_monitor(cohort_ex
 /**
  * The plan as text for a person, good until this is called again: the nodes, then the steps of the pass that ran last,
  * each with what it computes and moves, the least time that the machine would take for it and whether that is due to
- * flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this is
- * first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
- * `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The last
- * two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory
- * in whole MiB.
+ * flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this
+ * is first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
+ * `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The
+ * last two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the
+ * planned memory in whole MiB.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_debug_text(const cohort_executor *executor,
                                                                       const char **out_text);

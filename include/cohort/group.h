@@ -51,7 +51,7 @@ typedef int32_t cohort_update_mode;
  * Splits a batch by workloads, as a group does.
  *
  * @param batch_size    Samples, at least 1.
- * @param workload      num_contexts relative shares, each positive and finite; NULL: equal ones.
+ * @param workload      @nullable num_contexts relative shares, each positive and finite; NULL: equal ones.
  * @param num_contexts  At least 1.
  * @param rounding      COHORT_ROUNDING_ constant.
  * @param out_begin     num_contexts numbers: where each slice begins.
@@ -165,9 +165,9 @@ COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t 
  *
  * @param contexts      num_contexts of them, at least 1. The same one twice gives two executors.
  * @param data          Descriptors of the data of the whole batch, at least one. Each name is an argument.
- * @param label         The same for labels; NULL or empty: none. Label arguments are then like any other.
- * @param param_names   The parameters. Names that are no arguments are ignored. NULL with num_param_names 0: all arguments
- *                      but data, labels (those of losses, too, that are not described) and states.
+ * @param label         @nullable The same for labels; NULL or empty: none. Label arguments are then like any other.
+ * @param param_names   @nullable The parameters. Names that are no arguments are ignored. NULL with num_param_names 0:
+ *                      all arguments but data, labels (those of losses, too, that are not described) and states.
  * @param for_training  0: no gradients at all, whatever the options say; 1: as they say.
  * @param options       NULL: all defaults.
  * @return NULL, or
@@ -192,8 +192,9 @@ COHORT_API void cohort_group_free(cohort_group *group);
 /**
  * Binds a bound group from scratch: new arrays of zeros, nothing kept but the group's settings.
  *
- * @param data, label   As for cohort_group_create().
- * @param shared_group  As in cohort_group_options; NULL: none.
+ * @param data          @as cohort_group_create().
+ * @param label         @nullable @as cohort_group_create().
+ * @param shared_group  @nullable As in cohort_group_options; NULL: none.
  * @param rebind        1: do so; 0: refuse (COHORT_ERROR_STATE), for callers that mean a group not yet bound.
  * @return NULL, or, with the group as before, what cohort_group_create() returns, or
  *   COHORT_ERROR_STATE  rebind is 0; the group is a manager's, which alone binds its groups
@@ -208,7 +209,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_bind(cohort_group *group
  * happens if names, shapes, dtypes and layouts are the bound ones. What was bound for the latest 16 batches that differ
  * is kept: going back to one of them binds nothing.
  *
- * @param data, label  All descriptors, as for cohort_group_create(); label NULL or empty drops the labels.
+ * @param data   All descriptors, @as cohort_group_create().
+ * @param label  @nullable Likewise; NULL or empty drops the labels.
  * @return NULL, or, with the group as before, what cohort_group_create() returns, or
  *   COHORT_ERROR_SHAPE  a parameter would change shape
  *   COHORT_ERROR_DTYPE  a descriptor changes dtype
@@ -251,7 +253,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_decide_slices(const coho
 /**
  * Descriptors as one device has them: the length of the batch axis is that of its slice.
  *
- * @param axes  The batch axis of each, -1 if not batched; NULL: by layout.
+ * @param axes  @nullable The batch axis of each, -1 if not batched; NULL: by layout.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_sliced_shape(const cohort_group *group,
                                                                      const cohort_descs *descs, size_t device,
@@ -262,8 +264,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_descs(const cohort_group
                                                               cohort_descs **out_descs);
 
 /**
- * Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output behind
- * a node whose shape depends on values, which each device has found after the forward pass.
+ * Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output
+ * behind a node whose shape depends on values, which each device has found after the forward pass.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_output_shapes(const cohort_group *group,
                                                                       cohort_descs **out_descs);
@@ -286,23 +288,23 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_axis(const cohort_group 
 /**
  * A handle on the live array of one device.
  *
- * @param out_array  NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but
- *                   for outputs of a group that shares the memory of one that has run), and outputs are good until the
- *                   next forward pass of the group or one that shares its memory. An output behind a node whose shape
- *                   depends on values: as cohort_executor_array() has it.
+ * @param out_array  @gives_null NULL for a parameter without gradient. Outputs and gradients are zeros before the first
+ *                   pass (but for outputs of a group that shares the memory of one that has run), and outputs are good
+ *                   until the next forward pass of the group or one that shares its memory. An output behind a node
+ *                   whose shape depends on values: as cohort_executor_array() has it.
  * @return NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_array(const cohort_group *group, cohort_group_list list,
                                                               size_t index, size_t device, cohort_ndarray **out_array);
 
-/** As cohort_group_array(), for a whole list on one device, names included. */
+/** @as cohort_group_array(), for a whole list on one device, names included. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_arrays(const cohort_group *group, cohort_group_list list,
                                                                size_t device, cohort_arrays **out_arrays);
 
 /**
  * One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
- * an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are joined
- * as each device has found them.
+ * an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are
+ * joined as each device has found them.
  *
  * @param list       COHORT_GROUP_OUTPUTS or COHORT_GROUP_INPUT_GRADS. COHORT_GROUP_STATES: COHORT_ERROR_UNSUPPORTED.
  * @param out_array  Read-only, and good until the next forward pass; it may be a live array.
@@ -321,7 +323,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_shared_data(const cohort
  * Copies parameters to every device by name, converting dtypes. Checked first: on an error nothing is copied.
  *
  * @param arg_params   Named arrays on any contexts, of any arguments; those not named keep their values.
- * @param aux_params   The same for auxiliary states; NULL: none.
+ * @param aux_params   @nullable The same for auxiliary states; NULL: none.
  * @param allow_extra  1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
  * @return NULL, or COHORT_ERROR_NAME, COHORT_ERROR_SHAPE (the error names the array).
  */
@@ -330,13 +332,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_params(cohort_group 
                                                                    cohort_bool allow_extra);
 
 /**
- * As cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is in
- * silence.
+ * @as cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is
+ * in silence.
  *
  * @param allow_missing  1: parameters and auxiliary states that are not given keep their values; 0: they are
  *                       COHORT_ERROR_NAME (the error lists them), and nothing is copied.
- * @param out_missing    Those that were not given: names, shapes and dtypes in the order of the symbol's lists. May be
- *                       NULL.
+ * @param out_missing    @nullable Those that were not given: names, shapes and dtypes in the order of the symbol's
+ *                       lists. May be NULL.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_assign_params(
     cohort_group *group, const cohort_arrays *arg_params, const cohort_arrays *aux_params, cohort_bool allow_missing,
@@ -347,7 +349,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_assign_params(
  * of several devices it waits for what computes them.
  *
  * @param arg_params  Named arrays on any contexts, one at least for each parameter; others are left alone.
- * @param aux_params  The same for auxiliary states; NULL only if there are none.
+ * @param aux_params  @nullable The same for auxiliary states; NULL only if there are none.
  * @return NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (that of a target; of a parameter
  *   that follows the batch, whose devices have slices of several lengths); nothing is written then.
  */
@@ -355,7 +357,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_get_params(const cohort_
                                                                    const cohort_arrays *arg_params,
                                                                    const cohort_arrays *aux_params);
 
-/** As cohort_group_get_params(), into new arrays on cpu(0), in the order of the symbol's lists. */
+/** @as cohort_group_get_params(), into new arrays on cpu(0), in the order of the symbol's lists. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_copy_params(const cohort_group *group,
                                                                     cohort_arrays **out_arg_params,
                                                                     cohort_arrays **out_aux_params);
@@ -366,8 +368,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_copy_params(const cohort
  * @param data       num_data arrays in the order of the data descriptors, each of the descriptor's full shape, batch
  *                   axis included, of any dtype, on any context.
  * @param num_data   The number of data descriptors.
- * @param label      As data, for the label descriptors; NULL with num_label 0: labels stay as they are. A group bound
- *                   without labels ignores them.
+ * @param label      @nullable As data, for the label descriptors; NULL with num_label 0: labels stay as they are. A
+ *                   group bound without labels ignores them.
  * @param num_label  The number of label descriptors, or 0.
  *
  * Ownership: the group takes its own references; the caller may free its handles at once. Memory lent by
@@ -400,12 +402,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_forward(cohort_group *gr
                                                                 size_t num_label, int32_t is_train);
 
 /**
- * As cohort_group_forward(), with a batch that is split already.
+ * @as cohort_group_forward(), with a batch that is split already.
  *
  * @param num_slices  The number of contexts.
  * @param data        num_slices * num_data arrays: all of device 0 in the order of the descriptors, then all of device
  *                    1. Each has its device's shape.
- * @param label       num_slices * num_label arrays likewise; NULL with num_label 0.
+ * @param label       @nullable num_slices * num_label arrays likewise; NULL with num_label 0.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_forward_presliced(cohort_group *group, size_t num_slices,
                                                                           cohort_ndarray *const *data, size_t num_data,
@@ -416,10 +418,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_forward_presliced(cohort
  * Queues a backward pass from the latest forward pass, on every device; gradients are those of each device's slice. The
  * sums over the devices that cohort_group_update() needs start while it runs.
  *
- * @param head_grads  One for each output, of the merged output's shape; each device gets its slice, or the whole array
- *                    if the output has no batch axis. NULL entries, and a shorter list, where an output needs none: a
- *                    loss, and one from which nothing flows back to an argument that has a gradient. NULL with
- *                    num_head_grads 0: none.
+ * @param head_grads  @nullable @null_entries One for each output, of the merged output's shape; each device gets its
+ *                    slice, or the whole array if the output has no batch axis. NULL entries, and a shorter list, where
+ *                    an output needs none: a loss, and one from which nothing flows back to an argument that has a
+ *                    gradient. NULL with num_head_grads 0: none.
  * @return NULL, or
  *   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed; a
  *                                  group that shares its memory has run since
@@ -435,20 +437,21 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *g
  * @param optimizer  Holds the states, by parameter name (and device, where each has its own). Used by one group at a
  *                   time, or by groups that share parameters.
  * @param mode       COHORT_UPDATE_ constant.
- * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding, or
- *         its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
- *         batch, and devices have slices of several lengths.
+ * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding,
+ *   or its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
+ *   batch, and devices have slices of several lengths.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update(cohort_group *group, cohort_optimizer *optimizer,
                                                                cohort_update_mode mode);
 
 /**
- * The loss scale of a group (its options), and how it fares. Out parameters may be NULL. Where
+ * The loss scale of a group (its options), and how it fares. Where
  * it has come to is saved with the states of the optimizer (cohort_optimizer_loss_scale()).
  *
- * @param out_scale        What the next backward pass begins with; 1 if there is none.
- * @param out_num_good     Updates made since it changed.
- * @param out_num_skipped  Updates skipped since the group was made, or the group that it shares its parameters with.
+ * @param out_scale        @nullable What the next backward pass begins with; 1 if there is none.
+ * @param out_num_good     @nullable Updates made since it changed.
+ * @param out_num_skipped  @nullable Updates skipped since the group was made, or the group that it shares its
+ *                         parameters with.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_loss_scale(const cohort_group *group, double *out_scale,
                                                                    int32_t *out_num_good, uint64_t *out_num_skipped);
@@ -481,7 +484,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update_metric(cohort_gro
                                                                       cohort_ndarray *const *labels, size_t num_labels);
 
 /**
- * As cohort_group_update_metric(), with num_slices * num_labels labels that are split already, all of device 0 first.
+ * @as cohort_group_update_metric(), with num_slices * num_labels labels that are split already, all of device 0 first.
  * Each has as many samples as its device's slice, else COHORT_ERROR_SHAPE.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update_metric_presliced(
@@ -490,10 +493,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update_metric_presliced(
 /**
  * Sets the states of every device, converting dtypes. Queued. They stay until set again. Either form, not both:
  *
- * @param states       num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other form.
+ * @param states       @nullable num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other
+ *                     form.
  * @param num_states   The number of states.
  * @param num_devices  The number of contexts.
- * @param value        Fills all states. NULL: the other form.
+ * @param value        @nullable Fills all states. NULL: the other form.
  * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT (both, neither, a wrong number), COHORT_ERROR_SHAPE; nothing is set
  *   then.
  */
@@ -501,13 +505,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_states(cohort_group 
                                                                    size_t num_states, size_t num_devices,
                                                                    const double *value);
 
-/** As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it. */
+/** @as cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_monitor(cohort_group *group, cohort_monitor_fn callback,
                                                                     void *user_data, cohort_bool monitor_all);
 
 /**
- * Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains on
- * once what the failure left bad was set again (cohort.h, Waiting).
+ * Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains
+ * on once what the failure left bad was set again (cohort.h, Waiting).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_wait(cohort_group *group);
 

@@ -23,9 +23,9 @@ COHORT_BEGIN_DECLS
  *   "orthogonal"  scale (1.414), rand_type ("uniform" or "normal")
  *   "bilinear"    the kernel of a layer that enlarges images; four axes
  *   "lstmbias"    forget_bias (1): the second of four gates, the others 0
- *   "fusedrnn"    packed parameters of RNN: num_hidden, num_layers, mode, bidirectional ("False"), forget_bias (1); each
- *                 gate's matrix by init, an initializer as in `__init__`; in an `__init__` without one by that which fills
- *                 all other weights
+ *   "fusedrnn"    packed parameters of RNN: num_hidden, num_layers, mode, bidirectional ("False"), forget_bias (1);
+ *                 each gate's matrix by init, an initializer as in `__init__`; in an `__init__` without one by that
+ *                 which fills all other weights
  *
  * Of words, the first is the default.
  *
@@ -45,12 +45,12 @@ COHORT_API void cohort_initializer_free(cohort_initializer *initializer);
 /**
  * Fills arrays by name.
  *
- * A variable's `__init__` attribute comes first: a name, or as JSON `["name", {parameters}]` or `{"initializer": "name",
- * parameters}`. Else the end of the name decides:
- * `weight` is filled by this initializer; `bias`, `beta`, `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg`
- * and `min` with 0; `gamma`, `moving_var`, `running_var` and `max` with 1.
+ * A variable's `__init__` attribute comes first: a name, or as JSON `["name", {parameters}]` or `{"initializer":
+ * "name", parameters}`. Else the end of the name decides: `weight` is filled by this initializer; `bias`, `beta`,
+ * `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg` and `min` with 0; `gamma`, `moving_var`, `running_var`
+ * and `max` with 1.
  *
- * @param symbol  Where the variables are; NULL: names alone decide.
+ * @param symbol  @nullable Where the variables are; NULL: names alone decide.
  * @param arrays  Named arrays, such as cohort_group_arrays() gives for COHORT_GROUP_PARAMS; written. Entries without
  *                arrays are left out.
  * @return NULL, or, with nothing written,

@@ -46,8 +46,8 @@ typedef void (*cohort_log_end_fn)(void *user_data);
  *
  * @param lowest     The lowest level wanted; COHORT_LOG_OFF for none.
  * @param callback   Called with each message.
- * @param ended      Called when the callback will not be called again, in cohort_log_free() or, while the callback
- *                   runs, behind it; not if this call fails. NULL: nothing is.
+ * @param ended      @nullable Called when the callback will not be called again, in cohort_log_free() or, while the
+ *                   callback runs, behind it; not if this call fails. NULL: nothing is.
  * @param user_data  Passed to both.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_log_create(cohort_log_level lowest, cohort_log_fn callback,
@@ -55,8 +55,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_log_create(cohort_log_level lo
                                                              cohort_log **out_log);
 
 /**
- * Frees a receiver; NULL does nothing. No message begins to be delivered to it any more. Does not wait for a thread that
- * is in the callback, so that a finaliser may call it.
+ * Frees a receiver; NULL does nothing. No message begins to be delivered to it any more. Does not wait for a thread
+ * that is in the callback, so that a finaliser may call it.
  */
 COHORT_API void cohort_log_free(cohort_log *log);
 
@@ -65,8 +65,8 @@ COHORT_API void cohort_log_free(cohort_log *log);
  * binding of a language, makes a receiver of its own, lest they take the program's.
  *
  * @param lowest     The lowest level wanted; COHORT_LOG_OFF for none.
- * @param callback   NULL: there is none, and as long as there is no other receiver, warnings and errors go to stderr if
- *                   `lowest` lets them pass; the state at the start, with COHORT_LOG_WARNING.
+ * @param callback   @nullable NULL: there is none, and as long as there is no other receiver, warnings and errors go to
+ *                   stderr if `lowest` lets them pass; the state at the start, with COHORT_LOG_WARNING.
  * @param user_data  Passed to the callback; kept until another callback is set.
  *
  * Any thread. When it returns, the previous callback is not running on another thread and will not be called again.

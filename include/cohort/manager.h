@@ -21,7 +21,8 @@ COHORT_BEGIN_DECLS
  * Gives the symbol of a bucket.
  *
  * @param bucket_key  As it came with the batch. Lives until the callback returns.
- * @param out_symbol  NULL; takes a handle, which the library frees. cohort_symbol_copy() makes one to give away.
+ * @param out_symbol  @gives_null NULL; takes a handle, which the library frees. cohort_symbol_copy() makes one to give
+ *                    away.
  * @param user_data   As given with the callback.
  * @return 0, or anything else to refuse the key (COHORT_ERROR_EXECUTION); *out_symbol is not read then.
  *
@@ -92,8 +93,8 @@ COHORT_API void cohort_manager_options_init(cohort_manager_options *options, siz
  * @param batch_size   Samples of every batch, at least 1.
  * @param data         Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0,
  *                     whatever their layout; the length there is not read.
- * @param label        The same for labels; NULL or empty: none.
- * @param param_names  As for cohort_group_create(), of each bucket.
+ * @param label        @nullable The same for labels; NULL or empty: none.
+ * @param param_names  @nullable @as cohort_group_create(), of each bucket.
  * @param options      NULL: all defaults.
  * @return NULL, or what cohort_group_create() returns, and
  *   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
@@ -119,12 +120,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_slice(const cohort_man
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_buckets(const cohort_manager *manager, size_t *out_num);
 
 /**
- * Reads a bucket that has been made. Out parameters may be NULL.
+ * Reads a bucket that has been made.
  *
  * @param index      Below cohort_manager_num_buckets(). Buckets are sorted by key, byte by byte: a new one may move
  *                   others.
- * @param out_key    Its key. Lives as long as the manager.
- * @param out_group  A handle on its group; that of the default key is the main group.
+ * @param out_key    @nullable Its key. Lives as long as the manager.
+ * @param out_group  @nullable A handle on its group; that of the default key is the main group.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_bucket(const cohort_manager *manager, size_t index,
                                                                  const char **out_key, cohort_group **out_group);
@@ -144,12 +145,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_current_group(const co
  * Makes the bucket of a batch current, binding it first if it is new, and copies each slice to its device. Queued; runs
  * nothing.
  *
- * @param data, label  As for cohort_group_load(), in the order of the bucket's descriptors, of the manager's batch size
+ * @param data         @as cohort_group_load(), in the order of the bucket's descriptors, of the manager's batch size
  *                     along axis 0.
+ * @param label        @nullable @as cohort_group_load(), likewise.
  * @param bucket_key   Which bucket; not read if there are no bucket symbols.
  * @param data_descs   Descriptors of this batch's data, as for cohort_manager_create(). Only read, and then needed, if
  *                     the bucket is new.
- * @param label_descs  The same for labels; NULL or empty: none.
+ * @param label_descs  @nullable The same for labels; NULL or empty: none.
  *
  * Ownership: as for cohort_group_load().
  *
@@ -170,7 +172,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_load_data_batch(
 /**
  * Queues a forward pass of the current group over what is loaded.
  *
- * @param is_train  As for cohort_group_run().
+ * @param is_train  @as cohort_group_run().
  * @return NULL, or COHORT_ERROR_STATE before the first batch is loaded.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_forward(cohort_manager *manager, int32_t is_train);
@@ -190,20 +192,20 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_backward(cohort_manage
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update(cohort_manager *manager, cohort_optimizer *optimizer,
                                                                  cohort_update_mode mode);
 
-/** cohort_group_loss_scale() of all buckets. Out parameters may be NULL. */
+/** @as cohort_group_loss_scale(), for all buckets. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_loss_scale(const cohort_manager *manager, double *out_scale,
                                                                      int32_t *out_num_good, uint64_t *out_num_skipped);
 
-/** cohort_group_set_loss_scale() of all buckets. */
+/** @as cohort_group_set_loss_scale(), for all buckets. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_loss_scale(cohort_manager *manager, double scale,
                                                                          int32_t num_good);
 
-/** cohort_group_update_metric() of the current group. COHORT_ERROR_STATE before the first batch is loaded. */
+/** @as cohort_group_update_metric(), for the current group. COHORT_ERROR_STATE before the first batch is loaded. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update_metric(cohort_manager *manager, cohort_metric *metric,
                                                                         cohort_ndarray *const *labels,
                                                                         size_t num_labels);
 
-/** cohort_group_update_metric_presliced() of the current group, likewise. */
+/** @as cohort_group_update_metric_presliced(), likewise for the current group. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update_metric_presliced(cohort_manager *manager,
                                                                                   cohort_metric *metric,
                                                                                   size_t num_slices,
@@ -224,12 +226,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_arrays(const cohor
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_name(const cohort_manager *manager, cohort_group_list list,
                                                                size_t index, const char **out_name);
 
-/** A handle on the live array of one device: cohort_group_array(). */
+/** A handle on the live array of one device, @as cohort_group_array(). */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_array(const cohort_manager *manager, cohort_group_list list,
                                                                 size_t index, size_t device,
                                                                 cohort_ndarray **out_array);
 
-/** As cohort_manager_array(), for a whole list on one device, names included. */
+/** @as cohort_manager_array(), for a whole list on one device, names included. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_arrays(const cohort_manager *manager, cohort_group_list list,
                                                                  size_t device, cohort_arrays **out_arrays);
 
@@ -237,24 +239,24 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_arrays(const cohort_ma
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_merged(const cohort_manager *manager, cohort_group_list list,
                                                                  size_t index, cohort_ndarray **out_array);
 
-/** cohort_group_set_params() of the main group, and so of all buckets; unknown names are COHORT_ERROR_NAME. */
+/** @as cohort_group_set_params(), for the main group and so for all buckets; unknown names are COHORT_ERROR_NAME. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_params(cohort_manager *manager,
                                                                      const cohort_arrays *arg_params,
                                                                      const cohort_arrays *aux_params);
 
-/** cohort_group_assign_params() of the main group, and so of all buckets. */
+/** @as cohort_group_assign_params(), for the main group and so for all buckets. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_assign_params(
     cohort_manager *manager, const cohort_arrays *arg_params, const cohort_arrays *aux_params,
     cohort_bool allow_missing, cohort_bool allow_extra, cohort_descs **out_missing);
 
-/** cohort_group_get_params() of the main group: the mean over the devices into given arrays. */
+/** @as cohort_group_get_params(), for the main group: the mean over the devices into given arrays. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_copy_to(const cohort_manager *manager,
                                                                   const cohort_arrays *arg_params,
                                                                   const cohort_arrays *aux_params);
 
 /**
- * cohort_group_set_states() of the current group. To carry states from batch to batch, whatever their buckets: load the
- * next batch, set the states to the outputs that the devices had from the one before, run.
+ * @as cohort_group_set_states(), for the current group. To carry states from batch to batch, whatever their buckets:
+ * load the next batch, set the states to the outputs that the devices had from the one before, run.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_states(cohort_manager *manager,
                                                                      cohort_ndarray *const *states, size_t num_states,
@@ -269,7 +271,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_memory(const cohort_ma
                                                                  cohort_memory_info *out_info);
 
 /**
- * cohort_group_set_monitor() of the main group. For a monitor with statistics: cohort_monitor_install_on_manager().
+ * @as cohort_group_set_monitor(), for the main group. For a monitor with statistics:
+ * cohort_monitor_install_on_manager().
  *
  * @return NULL, or COHORT_ERROR_UNSUPPORTED for a manager with bucket symbols.
  */

@@ -78,8 +78,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_child(const cohort_metr
 /**
  * Chooses which labels and outputs the metric takes, by name and in this order, where they come with names.
  *
- * @param label_names   NULL with 0: all.
- * @param output_names  NULL with 0: all.
+ * @param label_names   @nullable NULL with 0: all.
+ * @param output_names  @nullable NULL with 0: all.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_set_names(cohort_metric *metric,
                                                                    const char *const *label_names,
@@ -101,8 +101,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_update(cohort_metric *m
                                                                 size_t num_preds);
 
 /**
- * As cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME; an
- * entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
+ * @as cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME;
+ * an entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_update_named(cohort_metric *metric,
                                                                       const cohort_arrays *labels,
@@ -118,16 +118,21 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_reset_local(cohort_metr
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_num_values(const cohort_metric *metric, size_t *out_num);
 
 /**
- * A name and its value. Out parameters may be NULL.
+ * A name and its value.
  *
+ * @param out_name   @nullable
  * @param global     1: since the last full reset; 0: since the last reset of any kind.
- * @param out_value  NaN if nothing was counted.
+ * @param out_value  @nullable NaN if nothing was counted.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_value(const cohort_metric *metric, size_t index,
                                                                cohort_bool global, const char **out_name,
                                                                double *out_value);
 
-/** The sum and the number of instances behind a value. Out parameters may be NULL. */
+/**
+ * The sum and the number of instances behind a value.
+ *
+ * @param out_sum, out_num  @nullable
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_counters(const cohort_metric *metric, size_t index,
                                                                   cohort_bool global, double *out_sum, double *out_num);
 

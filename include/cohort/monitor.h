@@ -4,8 +4,8 @@
  * Monitors: statistics of the arrays of executors, groups and managers while they run, every so many batches.
  *
  * cohort_monitor_tic() before a batch and cohort_monitor_toc() after it; what ran between them is then read entry by
- * entry. Results do not change, but for the rounding of what a plan would have fused; passes wait for their work while a
- * monitor is installed.
+ * entry. Results do not change, but for the rounding of what a plan would have fused; passes wait for their work while
+ * a monitor is installed.
  */
 #ifndef COHORT_MONITOR_H
 #define COHORT_MONITOR_H
@@ -138,11 +138,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_monitor_step(const cohort_moni
 /**
  * Reads an entry of the latest cohort_monitor_toc().
  *
- * @param out_step  The batch, the first being 1. NULL: not wanted.
- * @param out_name  As the callback of cohort_executor_set_monitor() is given it, or the name of an argument or
- *                  auxiliary state. NULL: not wanted.
- * @param out_text  Each value followed by a tab: one of a single element as a number, else its elements in brackets.
- *                  NULL: not wanted. Waits for the values.
+ * @param out_step  @nullable The batch, the first being 1. NULL: not wanted.
+ * @param out_name  @nullable As the callback of cohort_executor_set_monitor() is given it, or the name of an argument
+ *                  or auxiliary state. NULL: not wanted.
+ * @param out_text  @nullable Each value followed by a tab: one of a single element as a number, else its elements in
+ *                  brackets. NULL: not wanted. Waits for the values.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_monitor_entry(const cohort_monitor *monitor, size_t index,
                                                                 int64_t *out_step, const char **out_name,

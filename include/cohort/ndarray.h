@@ -57,9 +57,10 @@ typedef void (*cohort_deleter_fn)(void *data, void *user_data);
  * Queued work and views hold references: the memory must stay until the deleter is called, and keep its contents while
  * work that reads it is queued.
  *
- * @param data       Aligned to the size of an element; as many bytes as the shape takes. NULL only if that is 0.
+ * @param data       @nullable Aligned to the size of an element; as many bytes as the shape takes. NULL only if that is
+ *                   0.
  * @param context    A CPU context.
- * @param deleter    Called when the last reference is gone; NULL: nothing is. Not called if this call fails.
+ * @param deleter    @nullable Called when the last reference is gone; NULL: nothing is. Not called if this call fails.
  * @param user_data  Passed to the deleter.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_wrap(void *data, const int64_t *shape, int32_t num_axes,
@@ -77,8 +78,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_share(const cohort_nda
 /**
  * Reads the shape.
  *
- * @param out_shape     `capacity` lengths, the first num_axes of which are written; must be large enough. NULL: none.
- * @param out_num_axes  The number of axes; may be NULL.
+ * @param out_shape     @nullable `capacity` lengths, the first num_axes of which are written; must be large enough.
+ *                      NULL: none.
+ * @param out_num_axes  @nullable The number of axes; may be NULL.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_shape(const cohort_ndarray *array, int64_t *out_shape,
                                                                 size_t capacity, int32_t *out_num_axes);
@@ -136,7 +138,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_fill(cohort_ndarray *a
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_fill_uniform(cohort_ndarray *array, double low, double high,
                                                                        uint64_t seed);
 
-/** As cohort_ndarray_fill_uniform(), normally distributed. */
+/** @as cohort_ndarray_fill_uniform(), normally distributed. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_fill_normal(cohort_ndarray *array, double mean,
                                                                       double deviation, uint64_t seed);
 
@@ -183,7 +185,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_slice_axis(const cohor
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_reshape(const cohort_ndarray *array, const int64_t *shape,
                                                                   int32_t num_axes, cohort_ndarray **out_array);
 
-/** As cohort_ndarray_reshape(), but a shape of fewer elements is allowed too and views the first of them. No -1. */
+/** @as cohort_ndarray_reshape(), but a shape of fewer elements is allowed too and views the first of them. No -1. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_reshape_prefix(const cohort_ndarray *array,
                                                                          const int64_t *shape, int32_t num_axes,
                                                                          cohort_ndarray **out_array);
@@ -220,13 +222,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_to_dlpack(const cohort
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_from_dlpack(void *managed, cohort_ndarray **out_array);
 
 /**
- * As cohort_ndarray_to_dlpack(), for libraries that know DLPack before its version 1 (NumPy before 2.1, PyTorch unless
+ * @as cohort_ndarray_to_dlpack(), for libraries that know DLPack before its version 1 (NumPy before 2.1, PyTorch unless
  * asked for more): out_managed is a `DLManagedTensor *`.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_to_dlpack_unversioned(const cohort_ndarray *array,
                                                                                 void **out_managed);
 
-/** As cohort_ndarray_from_dlpack(), of a `DLManagedTensor *`, which says neither its version nor what is read-only. */
+/** @as cohort_ndarray_from_dlpack(), of a `DLManagedTensor *`, which says neither its version nor what is read-only. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_from_dlpack_unversioned(void *managed,
                                                                                   cohort_ndarray **out_array);
 

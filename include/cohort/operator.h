@@ -20,17 +20,18 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_num(size_t *out_num);
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_name(size_t index, const char **out_name);
 
 /**
- * What an operator is. Out parameters may be NULL.
+ * What an operator is.
  *
- * @param out_canonical     The name that it is known by in JSON; op itself if op is no alias.
- * @param out_doc           One sentence or more.
- * @param out_num_attrs     The number of its attributes.
- * @param out_num_inputs    The number of inputs declared, auxiliary states included. Where it takes any number, the first
- *                          stands for all of them, and further ones are those that it has in their place with some
- *                          attributes (UpSampling: `data` and `weight` where it is bilinear).
- * @param out_num_outputs   The number of its outputs with all attributes at their defaults, hidden ones included.
- * @param out_count_attr    Where it takes any number of inputs, the attribute that counts them ("num_args"); else "".
- *                          "__num_inputs__" where MXNet has none: taken, and not kept.
+ * @param out_canonical     @nullable The name that it is known by in JSON; op itself if op is no alias.
+ * @param out_doc           @nullable One sentence or more.
+ * @param out_num_attrs     @nullable The number of its attributes.
+ * @param out_num_inputs    @nullable The number of inputs declared, auxiliary states included. Where it takes any
+ *                          number, the first stands for all of them, and further ones are those that it has in their
+ *                          place with some attributes (UpSampling: `data` and `weight` where it is bilinear).
+ * @param out_num_outputs   @nullable The number of its outputs with all attributes at their defaults, hidden ones
+ *                          included.
+ * @param out_count_attr    @nullable Where it takes any number of inputs, the attribute that counts them ("num_args");
+ *                          else "". "__num_inputs__" where MXNet has none: taken, and not kept.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_info(const char *op, const char **out_canonical,
                                                                 const char **out_doc, size_t *out_num_attrs,
@@ -38,28 +39,31 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_info(const char *op, 
                                                                 const char **out_count_attr);
 
 /**
- * An attribute. Out parameters may be NULL.
+ * An attribute.
  *
- * @param out_type     As MXNet writes it: "int", "float", "boolean", "Shape(tuple)", "{'relu', 'tanh'}"...
- * @param out_default  The default as text; NULL if a value is required.
+ * @param out_name, out_doc  @nullable
+ * @param out_type     @nullable As MXNet writes it: "int", "float", "boolean", "Shape(tuple)", "{'relu', 'tanh'}"...
+ * @param out_default  @nullable @gives_null The default as text; NULL if a value is required.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_attr(const char *op, size_t index, const char **out_name,
                                                                 const char **out_type, const char **out_default,
                                                                 const char **out_doc);
 
 /**
- * An input. Which ones a node has can depend on its attributes (no bias with `no_bias`). Out parameters may be NULL.
+ * An input. Which ones a node has can depend on its attributes (no bias with `no_bias`).
  *
- * @param out_is_aux  1 if it is an auxiliary state, which the operator updates.
+ * @param out_name, out_doc  @nullable
+ * @param out_is_aux  @nullable 1 if it is an auxiliary state, which the operator updates.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_input(const char *op, size_t index, const char **out_name,
                                                                  const char **out_doc, cohort_bool *out_is_aux);
 
 /**
- * The numbers that an attribute may be given, of a tuple each of its entries. Out parameters may be NULL.
+ * The numbers that an attribute may be given, of a tuple each of its entries.
  *
- * @param out_low   The least one; -infinity where there is no bound, and for attributes that are no numbers.
- * @param out_high  The largest one; infinity likewise. A default may lie outside, where it has a meaning of its own.
+ * @param out_low   @nullable The least one; -infinity where there is no bound, and for attributes that are no numbers.
+ * @param out_high  @nullable The largest one; infinity likewise. A default may lie outside, where it has a meaning of
+ *                  its own.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_attr_range(const char *op, size_t index, double *out_low,
                                                                       double *out_high);
@@ -100,7 +104,8 @@ typedef struct cohort_invoke_options {
 COHORT_API void cohort_invoke_options_init(cohort_invoke_options *options, size_t struct_size);
 
 /**
- * Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as one).
+ * Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as
+ * one).
  *
  * Returns when the work is queued; on the host, work of a few microseconds may have been done by then. All that is
  * applied on one context runs in the order of the calls; work of executors, groups and copies on the same arrays comes
@@ -112,11 +117,11 @@ COHORT_API void cohort_invoke_options_init(cohort_invoke_options *options, size_
  * @param keys         The operator's attributes as text.
  * @param inputs       Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the
  *                     states of an optimizer's operator) are written.
- * @param outputs      Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that
- *                     lie over inputs or over each other: the result is as if all of it were computed, and then each
- *                     output written in turn. NULL with num_outputs 0: new ones.
+ * @param outputs      @nullable Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or
+ *                     views that lie over inputs or over each other: the result is as if all of it were computed, and
+ *                     then each output written in turn. NULL with num_outputs 0: new ones.
  * @param options      NULL: all defaults.
- * @param out_outputs  The outputs in order, given or new. May be NULL only if outputs are given.
+ * @param out_outputs  @nullable The outputs in order, given or new. May be NULL only if outputs are given.
  *
  * Ownership: the work holds references on the arrays; the caller may free its handles at once. Memory lent by
  * cohort_ndarray_wrap() must keep its contents until an output has been waited for.
@@ -132,8 +137,8 @@ COHORT_API void cohort_invoke_options_init(cohort_invoke_options *options, size_
  *   COHORT_ERROR_OUT_OF_MEMORY     no room for new outputs or working memory
  *   COHORT_ERROR_EXECUTION         an input is known not to have been written
  * and nothing was queued. Errors of the queued work come out as COHORT_ERROR_EXECUTION wherever an output, or an input
- * that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that does
- * not depend on it is not concerned, and cohort_wait_all() does not tell of it.
+ * that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that
+ * does not depend on it is not concerned, and cohort_wait_all() does not tell of it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_invoke(const char *op, const char *const *keys,
                                                                   const char *const *values, size_t num_attrs,

@@ -15,9 +15,10 @@ COHORT_BEGIN_DECLS
  * Makes an optimizer.
  *
  * For all: learning_rate; wd, weight decay (0); rescale_grad, which gradients are multiplied by (1); clip_gradient,
- * their largest absolute value after that (none; 0 is none, too); begin_num_update (0); multi_precision, a float32 copy of
- * float16 and bfloat16 parameters ("False"). Gradients are sums over the batch where the loss does not say otherwise:
- * rescale_grad is then 1 / batch size, which the caller sets. learning_rate is 0.01 where nothing else is said. Then:
+ * their largest absolute value after that (none; 0 is none, too); begin_num_update (0); multi_precision, a float32 copy
+ * of float16 and bfloat16 parameters ("False"). Gradients are sums over the batch where the loss does not say
+ * otherwise: rescale_grad is then 1 / batch size, which the caller sets. learning_rate is 0.01 where nothing else is
+ * said. Then:
  *
  *   "sgd"           momentum 0; MXNet's older name for it, "ccsgd", is taken, too
  *   "nag"           momentum 0
@@ -30,7 +31,8 @@ COHORT_BEGIN_DECLS
  *   "adadelta"      rho 0.9, epsilon 1e-5; takes no notice of the learning rate; weight decay apart from the gradient
  *   "rmsprop"       learning_rate 0.001, gamma1 0.9, gamma2 0.9, epsilon 1e-8, centered 0, clip_weights none
  *   "adagrad"       epsilon 1e-7, which MXNet spells eps here: both are taken, for all optimizers
- *   "groupadagrad"  epsilon 1e-5; adagrad with one history for each row, whatever else a parameter has for axes. wd is 0
+ *   "groupadagrad"  epsilon 1e-5; adagrad with one history for each row, whatever else a parameter has for axes. wd is
+ *                   0
  *   "ftrl"          learning_rate 0.1, lamda1 0.01, beta 1
  *   "ftml"          beta1 0.6, beta2 0.999, epsilon 1e-8
  *   "signum"        momentum 0.9, wd_lh 0; goes by the sign of the gradient
@@ -39,15 +41,15 @@ COHORT_BEGIN_DECLS
  *                   bias_correction 1; Adam whose rate goes by the norms of each parameter, which the bounds limit, and
  *                   of its step
  *   "lars"          momentum 0, eta 0.001, epsilon 0, momentum_correction 1; SGD whose rate goes by the norms of each
- *                   parameter and its gradient, but for names that end in gamma, beta or bias, and whose momentum follows
- *                   changes of the rate. Parameters that end in `_gamma` do not decay
+ *                   parameter and its gradient, but for names that end in gamma, beta or bias, and whose momentum
+ *                   follows changes of the rate. Parameters that end in `_gamma` do not decay
  *   "lbsgd"         momentum 0, warmup_strategy "linear", warmup_epochs 5, batch_scale 1, updates_per_epoch 32,
- *                   begin_epoch 0, num_epochs 60 (of no effect); SGD for large batches: batch_scale gradients make a step,
- *                   whose rate grows to batch_scale times the learning rate along "linear", "power2" or "sqrt", or goes by
- *                   the norms of parameter and gradient, "lars". The learning rate is that of a schedule before the update.
- *                   get and set have a strategy as its place among these four, 0 to 3
- *   "sgld"          seed 0; Langevin dynamics: half a step, and normal noise of variance learning_rate, which the seed, the
- *                   parameter's name and its number of updates choose: the same on every device, and on every run
+ *                   begin_epoch 0, num_epochs 60 (of no effect); SGD for large batches: batch_scale gradients make a
+ *                   step, whose rate grows to batch_scale times the learning rate along "linear", "power2" or "sqrt",
+ *                   or goes by the norms of parameter and gradient, "lars". The learning rate is that of a schedule
+ *                   before the update. get and set have a strategy as its place among these four, 0 to 3
+ *   "sgld"          seed 0; Langevin dynamics: half a step, and normal noise of variance learning_rate, which the seed,
+ *                   the parameter's name and its number of updates choose: the same on every device, and on every run
  *   "test"          adds the gradient, times rescale_grad
  *
  * "sgd", "adam" and "lars" take MXNet's lazy_update as well, which is for sparse gradients and does nothing here.
@@ -90,7 +92,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_set(cohort_optimizer
  *   "poly"         from base to final_lr (0) over max_update updates with power `pwr` (2)
  *   "cosine"       from base to final_lr (0) over max_update updates
  *
- * @param name  NULL: no schedule; the learning rate stays where it is.
+ * @param name  @nullable NULL: no schedule; the learning rate stays where it is.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_set_lr_schedule(cohort_optimizer *optimizer,
                                                                             const char *name, const char *const *keys,
@@ -110,7 +112,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_set_mult(cohort_opti
 
 /**
  * The multipliers that hold for a parameter. Not set: learning rate 1; weight decay 1 for names that end in `_weight`
- * or `_gamma` ("lars": in `_weight`), else 0. Out parameters may be NULL.
+ * or `_gamma` ("lars": in `_weight`), else 0.
+ *
+ * @param out_lr_mult, out_wd_mult  @nullable
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_mult(const cohort_optimizer *optimizer, const char *param,
                                                                  double *out_lr_mult, double *out_wd_mult);
@@ -122,20 +126,21 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_mult(const cohort_op
  * @param copy    Which copy of the parameter this is: each has states of its own. 0 for the only one.
  * @param weight  The parameter; written.
  * @param grad    Its gradient: of the same shape, dtype and context.
- * @return NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION: what it would
- *   read is known to be bad. Then it is not counted. If it fails later, weight and states are bad until they are written
- *   again, the states by cohort_optimizer_load_states().
+ * @return NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION: what it
+ *   would read is known to be bad. Then it is not counted. If it fails later, weight and states are bad until they are
+ *   written again, the states by cohort_optimizer_load_states().
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_update(cohort_optimizer *optimizer, const char *param,
                                                                    size_t copy, cohort_ndarray *weight,
                                                                    cohort_ndarray *grad);
 
 /**
- * The loss scale of the group that this optimizer has updated last, as cohort_group_loss_scale() has it. It is saved with
- * the states; a group that is updated after states were loaded goes on from it with its next backward pass. For the pass
- * before that, too, give it to cohort_group_set_loss_scale() after loading. Out parameters may be NULL.
+ * The loss scale of the group that this optimizer has updated last, as cohort_group_loss_scale() has it. It is saved
+ * with the states; a group that is updated after states were loaded goes on from it with its next backward pass. For
+ * the pass before that, too, give it to cohort_group_set_loss_scale() after loading.
  *
- * @param out_scale  1, and the others 0, if there is none.
+ * @param out_scale  @nullable 1, and the others 0, if there is none.
+ * @param out_num_good, out_num_skipped  @nullable
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_loss_scale(const cohort_optimizer *optimizer,
                                                                        double *out_scale, int32_t *out_num_good,
@@ -146,7 +151,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_loss_scale(const coh
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_save_states(const cohort_optimizer *optimizer,
                                                                         const char *path);
 
-/** As cohort_optimizer_save_states(), into memory: out_data NULL asks for the size. */
+/**
+ * @as cohort_optimizer_save_states(), into memory.
+ *
+ * @param out_data  @nullable NULL: only the size is wanted.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_save_states_memory(const cohort_optimizer *optimizer,
                                                                                void *out_data, size_t capacity,
                                                                                size_t *out_bytes);
@@ -160,7 +169,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_save_states_memory(c
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_load_states(cohort_optimizer *optimizer, const char *path);
 
-/** As cohort_optimizer_load_states(), from `bytes` bytes of memory, which are not kept. */
+/** @as cohort_optimizer_load_states(), from `bytes` bytes of memory, which are not kept. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_load_states_memory(cohort_optimizer *optimizer,
                                                                                const void *data, size_t bytes);
 

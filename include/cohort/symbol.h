@@ -47,18 +47,19 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_variable(const char *na
  * Inputs that are not given become variables called `<name>_<input>`, as in `fc1_weight`.
  *
  * @param op           An operator's name, as cohort_operator_name() lists them.
- * @param name         The node's name; NULL or "": the operator's in lower case and a number, unique in the process, so
- *                     that whatever anybody composes fits into one network. Which number it is depends on who else
- *                     composes: who saves parameters gives names, as frontends do that count by thread or by scope.
- * @param keys         The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An operator
- *                     that has none takes and keeps any, as in MXNet.
+ * @param name         @nullable The node's name; NULL or "": the operator's in lower case and a number, unique in the
+ *                     process, so that whatever anybody composes fits into one network. Which number it is depends on
+ *                     who else composes: who saves parameters gives names, as frontends do that count by thread or by
+ *                     scope.
+ * @param keys         The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An
+ *                     operator that has none takes and keeps any, as in MXNet.
  * @param inputs       Symbols of one output each. An operator that takes any number of inputs gets one symbol for each,
  *                     and counts them itself if its count attribute is not among the keys. An operator that runs
  *                     graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp:
  *                     graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk,
  *                     _sg_mkldnn_selfatt_valatt: layer) gets these first, each a symbol of all outputs of its graph,
  *                     whose variables are its inputs; the rest attributes tell as in MXNet's JSON.
- * @param input_names  The operator's input that each is for; NULL: in the operator's order.
+ * @param input_names  @nullable The operator's input that each is for; NULL: in the operator's order.
  * @return NULL, or
  *   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing
  *   COHORT_ERROR_INVALID_ARGUMENT  an attribute out of its range; too many inputs; an input of several outputs
@@ -82,9 +83,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_copy(const cohort_symbo
 /**
  * Replaces variables by other symbols, in a copy.
  *
- * @param names   The variable that each is for; NULL: in the order of the arguments. Unknown: COHORT_ERROR_NAME.
+ * @param names   @nullable The variable that each is for; NULL: in the order of the arguments. Unknown:
+ *                COHORT_ERROR_NAME.
  * @param inputs  Symbols of one output each.
- * @param name    The head's new name; NULL or "": it keeps its own.
+ * @param name    @nullable The head's new name; NULL or "": it keeps its own.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_compose(const cohort_symbol *symbol, const char *const *names,
                                                                  cohort_symbol *const *inputs, size_t num_inputs,
@@ -94,7 +96,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_compose(const cohort_sy
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_internals(const cohort_symbol *symbol,
                                                                    cohort_symbol **out_symbol);
 
-/** Makes a symbol whose heads are the inputs of the head nodes. *out_symbol is NULL if these have none. */
+/**
+ * Makes a symbol whose heads are the inputs of the head nodes.
+ *
+ * @param out_symbol  @gives_null NULL if these have none.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_children(const cohort_symbol *symbol,
                                                                   cohort_symbol **out_symbol);
 
@@ -102,7 +108,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_children(const cohort_s
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_output(const cohort_symbol *symbol, size_t index,
                                                                 cohort_symbol **out_symbol);
 
-/** As cohort_symbol_output(), by output name. Unknown or ambiguous: COHORT_ERROR_NAME. */
+/** @as cohort_symbol_output(), by output name. Unknown or ambiguous: COHORT_ERROR_NAME. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_output_named(const cohort_symbol *symbol, const char *name,
                                                                       cohort_symbol **out_symbol);
 
@@ -117,17 +123,25 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_names(const cohort_
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_name_at(const cohort_symbol *symbol, cohort_symbol_list list,
                                                                  size_t index, const char **out_name);
 
-/** The name of the head's node; *out_name is NULL if there are several heads. */
+/**
+ * The name of the head's node.
+ *
+ * @param out_name  @gives_null NULL if there are several heads.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_name(const cohort_symbol *symbol, const char **out_name);
 
-/** An attribute of the head's node; *out_value is NULL if it has none of that key, or if there are several heads. */
+/**
+ * An attribute of the head's node.
+ *
+ * @param out_value  @gives_null NULL if the node has none of that key, or if there are several heads.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_attr(const cohort_symbol *symbol, const char *key,
                                                               const char **out_value);
 
 /**
  * Sets attributes of the head's node, for this handle: symbols composed from it before keep the ones they had.
  *
- * @param keys  As for cohort_symbol_variable(). `<input>_lr_mult` and the like: COHORT_ERROR_NAME with advice.
+ * @param keys  @as cohort_symbol_variable(). `<input>_lr_mult` and the like: COHORT_ERROR_NAME with advice.
  * @return NULL, or COHORT_ERROR_STATE if there are several heads; nothing is set then.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_set_attrs(cohort_symbol *symbol, const char *const *keys,
@@ -137,7 +151,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_set_attrs(cohort_symbol
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_attrs(const cohort_symbol *symbol, cohort_bool all,
                                                                    size_t *out_num);
 
-/** An attribute of that list, sorted by key within a node. Out parameters may be NULL. */
+/**
+ * An attribute of that list, sorted by key within a node.
+ *
+ * @param out_node, out_key, out_value  @nullable
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_attr_at(const cohort_symbol *symbol, cohort_bool all,
                                                                  size_t index, const char **out_node,
                                                                  const char **out_key, const char **out_value);
@@ -145,13 +163,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_attr_at(const cohort_sy
 /**
  * Infers the shapes of all arguments, outputs and auxiliary states.
  *
- * @param known         Shapes by name, of arguments or auxiliary states; entries without names are taken in the order
- *                      of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none.
+ * @param known         @nullable Shapes by name, of arguments or auxiliary states; entries without names are taken in
+ *                      the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none.
  *                      `__shape__` attributes take part.
  * @param partial       1: what was found, also when it is not all.
  * @param out_complete  1 if every shape is known, else 0.
- * @param out_args      Names and shapes in list order; NULL if incomplete and not partial. May be NULL, as the next
- *                      two.
+ * @param out_args, out_outputs, out_aux  @nullable @gives_null Names and shapes in list order; NULL if incomplete and
+ *                      not partial.
  * @return NULL, or
  *   COHORT_ERROR_NAME   a known name is neither argument nor auxiliary state
  *   COHORT_ERROR_SHAPE  shapes contradict (the error names the node, what it was given and what it infers)
@@ -162,7 +180,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_shape(const cohor
                                                                      cohort_descs **out_outputs,
                                                                      cohort_descs **out_aux);
 
-/** As cohort_symbol_infer_shape(), for dtypes: known's shapes are not read; contradictions are COHORT_ERROR_DTYPE. */
+/** @as cohort_symbol_infer_shape(), for dtypes: known's shapes are not read; contradictions are COHORT_ERROR_DTYPE. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_dtype(const cohort_symbol *symbol,
                                                                      const cohort_descs *known, cohort_bool partial,
                                                                      cohort_bool *out_complete, cohort_descs **out_args,

@@ -22,8 +22,8 @@
  * of the array: others of the same memory, as other rows of a batch, may be written.
  *
  * Memory. The tape keeps the arrays that gradients need, and nothing of what nobody can reach any more: a value goes
- * when it is in no handle and no recorded operator that could still give a gradient reads it. A backward pass lets go of
- * all that it went through, unless it is to be retained.
+ * when it is in no handle and no recorded operator that could still give a gradient reads it. A backward pass lets go
+ * of all that it went through, unless it is to be retained.
  */
 #ifndef COHORT_TAPE_H
 #define COHORT_TAPE_H
@@ -43,7 +43,7 @@ COHORT_API void cohort_tape_free(cohort_tape *tape);
  * Pauses or resumes recording: while paused, operators are applied and nothing else.
  *
  * @param recording     0 or 1.
- * @param out_previous  What it was before. May be NULL.
+ * @param out_previous  @nullable What it was before. May be NULL.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_set_recording(cohort_tape *tape, cohort_bool recording,
                                                                      cohort_bool *out_previous);
@@ -59,7 +59,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_recording(const cohort
  * backward pass has no mode of its own, as MXNet's train_mode has it.
  *
  * @param training      1: training, as Dropout and BatchNorm have it; 0: prediction.
- * @param out_previous  What it was before. May be NULL.
+ * @param out_previous  @nullable What it was before. May be NULL.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_set_training(cohort_tape *tape, cohort_bool training,
                                                                     cohort_bool *out_previous);
@@ -72,9 +72,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_training(const cohort_
  * from. Marking a marked array replaces its gradient and request; COHORT_GRAD_NULL takes the mark away.
  *
  * @param arrays     Of floating types. One that was made by a recorded operator becomes a variable of its own.
- * @param gradients  For each the array that takes its gradient, of its shape, dtype and context; NULL entries, or NULL
- *                   for all: none, for cohort_tape_grad() alone. Not read with COHORT_GRAD_NULL.
- * @param grad_reqs  For each a COHORT_GRAD_ constant; NULL: COHORT_GRAD_WRITE for all.
+ * @param gradients  @nullable @null_entries For each the array that takes its gradient, of its shape, dtype and
+ *                   context; NULL entries, or NULL for all: none, for cohort_tape_grad() alone. Not read with
+ *                   COHORT_GRAD_NULL.
+ * @param grad_reqs  @nullable For each a COHORT_GRAD_ constant; NULL: COHORT_GRAD_WRITE for all.
  * @return NULL, or, with nothing marked,
  *   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a gradient that does not fit its array, or an array of integers
  *   COHORT_ERROR_INVALID_ARGUMENT        an array that is a part of one that the tape knows, or of another of these
@@ -84,7 +85,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_mark(cohort_tape *tape, c
                                                             const cohort_grad_req *grad_reqs, size_t num_arrays);
 
 /**
- * Applies an operator to arrays as cohort_operator_invoke() does, and records it.
+ * Applies an operator to arrays @as cohort_operator_invoke() does, and records it.
  *
  * @param options  As there, but for is_train, which is the tape's to say and must be 0. With the same seed a random
  *                 operator may draw other numbers when it is recorded than when it is not.
@@ -114,19 +115,20 @@ typedef struct cohort_backward_options {
 COHORT_API void cohort_backward_options_init(cohort_backward_options *options, size_t struct_size);
 
 /**
- * Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked. Queued: what
- * fails comes out where a gradient is read.
+ * Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked. Queued:
+ * what fails comes out where a gradient is read.
  *
  * Of the sum of all heads, each multiplied by its head gradient. A marked array that no head was made from keeps its
  * gradient; one that a head was made from, but by operators through which no gradient flows (BlockGrad, argmax), gets
  * zeros. With create_graph the gradient arrays are themselves recorded, whether the tape is paused or not.
  *
  * @param heads       Marked arrays, or what recorded operators made.
- * @param head_grads  For each the head gradient, of its shape, dtype and context; NULL entries, or NULL for all: ones.
+ * @param head_grads  @nullable @null_entries For each the head gradient, of its shape, dtype and context; NULL entries,
+ *                    or NULL for all: ones.
  * @param options     NULL: all defaults.
  * @return NULL, or
- *   COHORT_ERROR_STATE             a head is not in a recorded graph, maybe because a backward pass has been through it;
- *                                  an array that is needed was overwritten; nothing was computed
+ *   COHORT_ERROR_STATE             a head is not in a recorded graph, maybe because a backward pass has been through
+ *                                  it; an array that is needed was overwritten; nothing was computed
  *   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a head gradient that does not fit its head; nothing was computed
  *   COHORT_ERROR_UNSUPPORTED       create_graph has been, and the gradient of an operator has no gradient itself, as of
  *                                  RNN, CTCLoss, samplers and Correlation (the error names it)
@@ -138,7 +140,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_backward(cohort_tape *tap
                                                                 const cohort_backward_options *options);
 
 /**
- * As cohort_tape_backward(), for some arrays alone, whose gradients come out as new arrays; those of marks are not
+ * @as cohort_tape_backward(), for some arrays alone, whose gradients come out as new arrays; those of marks are not
  * touched.
  *
  * @param variables      Marked arrays, or what recorded operators made.
@@ -179,7 +181,7 @@ typedef void (*cohort_tape_release_fn)(void *user_data);
  * @param inputs     The arrays that it was computed from.
  * @param outputs    The arrays that it gave; none of them an input or marked.
  * @param backward   See there.
- * @param release    Called once, when backward will not be called any more; may be NULL.
+ * @param release    @nullable Called once, when backward will not be called any more; may be NULL.
  * @param user_data  Passed to both.
  * @return NULL, or an error as of cohort_tape_invoke(); then neither callback is ever called.
  */

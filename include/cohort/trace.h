@@ -4,16 +4,16 @@
  * Traces: what the process does, step by step, and how long it takes beside what the machine can do.
  *
  * While a trace runs it records, of all executors, groups, managers and applied operators of the process: each operator
- * with the name of its node, each copy, each sum of gradients and update of a parameter, what a queue waits for, and the
- * host's threads inside the calls that start passes. It keeps the last events, and totals of all. Several traces may run
- * at once; each sees everything. As long as none runs, nothing is recorded, and that costs a look at one flag for each
- * program of steps.
+ * with the name of its node, each copy, each sum of gradients and update of a parameter, what a queue waits for, and
+ * the host's threads inside the calls that start passes. It keeps the last events, and totals of all. Several traces
+ * may run at once; each sees everything. As long as none runs, nothing is recorded, and that costs a look at one flag
+ * for each program of steps.
  *
  * Work is recorded when it has ended: wait for what was queued before cohort_trace_stop(), or it is not there.
  *
- * On a GPU, work is shown as it is enqueued, on a row "gpu(0) enqueued": how long the host takes to launch it, beside the
- * least time that the GPU would take; rates and `of_bound` are left out there. Its row of time on the GPU itself is what
- * the vendor's tools show.
+ * On a GPU, work is shown as it is enqueued, on a row "gpu(0) enqueued": how long the host takes to launch it, beside
+ * the least time that the GPU would take; rates and `of_bound` are left out there. Its row of time on the GPU itself is
+ * what the vendor's tools show.
  */
 #ifndef COHORT_TRACE_H
 #define COHORT_TRACE_H
@@ -112,12 +112,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_get_info(const cohort_tr
  * The events in Chrome's format, for chrome://tracing, Perfetto and the like; may be asked for while it runs.
  *
  * One JSON object, `traceEvents` in it. A queue of a device is a thread, and so is a thread of the host's; their names
- * say which; beyond 1024 of them, further ones share rows, on which spans may overlap. Spans (`ph` "X") are named by the node, parameter or call, `cat` is operator, pass, copy, exchange, update,
- * wait, call or user; spans of one thread nest. `args` has, where they are known: `op` and `kernel`, which the operator
- * and its implementation are; `flops`, `gflop_per_s`, `bytes`, `gbyte_per_s`; and `bound_us`, the time that the machine
- * would take at least, which is due to `bound`, "flops" or "bytes", and `of_bound`, that by the time it took, which is
- * above 1 where arrays were in a cache. Events `cohort_machine` have what each thread can do; it is measured when this,
- * or totals, are first asked for, in about a tenth of a second.
+ * say which; beyond 1024 of them, further ones share rows, on which spans may overlap. Spans (`ph` "X") are named by
+ * the node, parameter or call, `cat` is operator, pass, copy, exchange, update, wait, call or user; spans of one thread
+ * nest. `args` has, where they are known: `op` and `kernel`, which the operator and its implementation are; `flops`,
+ * `gflop_per_s`, `bytes`, `gbyte_per_s`; and `bound_us`, the time that the machine would take at least, which is due to
+ * `bound`, "flops" or "bytes", and `of_bound`, that by the time it took, which is above 1 where arrays were in a cache.
+ * Events `cohort_machine` have what each thread can do; it is measured when this, or totals, are first asked for, in
+ * about a tenth of a second.
  *
  * The text belongs to the trace, until this is called again.
  */
@@ -132,8 +133,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_num_totals(const cohort_
 
 /**
  * One row of totals, those that took longest first; of all events, those dropped among them. The rows are those of the
- * last cohort_trace_num_totals() with the same `by`, whatever was recorded since; after cohort_trace_clear(), or without
- * such a call, those at the first call of this.
+ * last cohort_trace_num_totals() with the same `by`, whatever was recorded since; after cohort_trace_clear(), or
+ * without such a call, those at the first call of this.
  *
  * @param out_name   The node, parameter or call; "" in rows of operators. Both texts belong to the trace, until this is
  *                   called again.
@@ -149,10 +150,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_table(cohort_trace *trac
                                                               const char **out_text);
 
 /**
- * Begins a span of the host's own, shown on a row of that name beside those of queues: "epoch 3" on row "training". Rows
- * belong to no thread; spans of one row nest. Spans may be begun and ended whether the trace runs or not, so that a host
- * need not know who starts and stops it: what is recorded of one is the part in which it runs, each part a span of its
- * own. Marks and counters are noted only while it runs. Several threads may make these calls at once.
+ * Begins a span of the host's own, shown on a row of that name beside those of queues: "epoch 3" on row "training".
+ * Rows belong to no thread; spans of one row nest. Spans may be begun and ended whether the trace runs or not, so that
+ * a host need not know who starts and stops it: what is recorded of one is the part in which it runs, each part a span
+ * of its own. Marks and counters are noted only while it runs. Several threads may make these calls at once.
  *
  * @return NULL, or COHORT_ERROR_STATE: 1024 spans of the row are open, or spans of 1024 rows; or
  *   COHORT_ERROR_INVALID_ARGUMENT: the trace runs and has 1024 rows of other names

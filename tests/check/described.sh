@@ -25,7 +25,11 @@ refuses() { # words of its message, header, sed command
   fi
 }
 refuses 'how many' bindings/abi.notes '/^cohort_executor_bind.grads /d'
-refuses 'is it NULL' bindings/abi.notes '/^cohort_arrays_get.out_array /d'
+refuses 'the tag @may_be_null' include/cohort/arrays.h 's/@gives_null/@may_be_null/'
+refuses '@nullable, but it is no pointer' include/cohort/descs.h 's/@param num_axes  /&@nullable /'
+refuses '@gives_null, but no pointer' include/cohort/arrays.h 's/@param name   @nullable/@param name   @gives_null/'
+refuses 'there is no cohort_arrays_lod' include/cohort/arrays.h 's/@as cohort_arrays_load()/@as cohort_arrays_lod()/'
+refuses 'describes no is_train' include/cohort/manager.h 's/@as cohort_group_run()/@as cohort_group_wait()/'
 refuses 'whose is it' bindings/abi.notes '/^cohort_ndarray_data.out_data /d'
 refuses 'not called out_' bindings/abi.notes '/^cohort_ndarray_wrap.data  *direction/d'
 refuses 'nothing at cohort_arrays_count.arrays that needs a note' bindings/abi.notes '$a cohort_arrays_count.arrays count num'

@@ -6,6 +6,9 @@ use std::os::raw::{c_char, c_void};
 
 extern "C" {
     /// Appends an entry.
+    ///
+    /// - `name`: may be NULL. NULL or "": none. Names may repeat here; looking a repeated one up is an error.
+    /// - `array`: may be NULL. NULL: an entry without an array (an argument without gradient).
     pub fn cohort_arrays_add(
         arrays: *mut cohort_arrays,
         name: *const c_char,
@@ -24,10 +27,14 @@ extern "C" {
         out_index: *mut usize,
     ) -> *mut cohort_error;
     /// Frees a list, not the arrays that others hold; NULL does nothing.
+    ///
+    /// - `arrays`: may be NULL.
     pub fn cohort_arrays_free(
         arrays: *mut cohort_arrays,
     );
-    /// A handle on the array of an entry; NULL if the entry has none.
+    /// A handle on the array of an entry.
+    ///
+    /// - `out_array`: NULL may come out. NULL if the entry has none.
     pub fn cohort_arrays_get(
         arrays: *const cohort_arrays,
         index: usize,
@@ -37,15 +44,18 @@ extern "C" {
     /// .npz (compressed ones, too). Its content says which it is, not its name. It is opened once, so that it may be a pipe;
     /// a device that gives characters, such as a terminal, is refused (IO).
     ///
-    /// A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
-    /// name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
-    /// warning.
+    /// A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the
+    /// empty name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with
+    /// one warning.
+    ///
+    /// - `context`: may be NULL. Where the arrays go, whatever the file says; NULL: cpu(0).
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_IO           the file cannot be read (the error names it)
     ///   COHORT_ERROR_FORMAT       it is damaged or cut short, or holds more than 2^20 arrays or COHORT_MAX_AXES axes; sizes
     ///                             are checked before anything is allocated
-    ///   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names it)
+    ///   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names
+    ///                             it)
     ///   COHORT_ERROR_DEVICE       there is no such context
     pub fn cohort_arrays_load(
         path: *const c_char,
@@ -53,17 +63,19 @@ extern "C" {
         out_arrays: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
     /// As cohort_arrays_load(), from `bytes` bytes of memory, which are not kept.
+    ///
+    /// - `context`: may be NULL. Where the arrays go, whatever the file says; NULL: cpu(0).
     pub fn cohort_arrays_load_memory(
         data: *const c_void,
         bytes: usize,
         context: *const cohort_context,
         out_arrays: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
-    /// As cohort_arrays_load() to cpu(0), but a .params file is not read: large arrays lie in a private mapping of the file,
-    /// whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an array
-    /// is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group has
-    /// brought into the layouts that it likes best then take no memory of their own. What cannot be mapped, a pipe or one of
-    /// NumPy's files, is loaded.
+    /// As cohort_arrays_load() to cpu(0), but a .params file is not read: large arrays lie in a private mapping of the
+    /// file, whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an
+    /// array is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group
+    /// has brought into the layouts that it likes best then take no memory of their own. What cannot be mapped, a pipe or
+    /// one of NumPy's files, is loaded.
     ///
     /// As long as such an array lives the file must stay as it is: replacing it by renaming another one over it is fine, as
     /// cohort_arrays_save() does it, while changing it in place changes the arrays, and shortening it in place ends the
@@ -96,7 +108,9 @@ extern "C" {
         arrays: *const cohort_arrays,
         path: *const c_char,
     ) -> *mut cohort_error;
-    /// As cohort_arrays_save(), into memory: out_data NULL asks for the size.
+    /// As cohort_arrays_save(), into memory.
+    ///
+    /// - `out_data`: may be NULL. NULL: only the size is wanted.
     pub fn cohort_arrays_save_memory(
         arrays: *const cohort_arrays,
         out_data: *mut c_void,
@@ -112,8 +126,8 @@ extern "C" {
         arrays: *const cohort_arrays,
         path: *const c_char,
     ) -> *mut cohort_error;
-    /// Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it has
-    /// none. Nothing is compressed. Like cohort_arrays_save() otherwise.
+    /// Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it
+    /// has none. Nothing is compressed. Like cohort_arrays_save() otherwise.
     ///
     /// Returns: As cohort_arrays_save(), and
     ///   COHORT_ERROR_NAME   two arrays have one name, or a name has more than 65,531 bytes
@@ -123,6 +137,8 @@ extern "C" {
         path: *const c_char,
     ) -> *mut cohort_error;
     /// Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME.
+    ///
+    /// - `array`: may be NULL. NULL: the entry is one without an array.
     pub fn cohort_arrays_set(
         arrays: *mut cohort_arrays,
         name: *const c_char,

@@ -10,6 +10,10 @@ extern "C" {
     /// Arrays under names that begin neither with `arg:` nor with `aux:` are left out. A file without arrays gives two empty
     /// lists and a warning.
     ///
+    /// - `out_symbol`: may be NULL. NULL: PREFIX-symbol.json is not read.
+    /// - `out_arg_params`: Names without `arg:`.
+    /// - `out_aux_params`: Names without `aux:`.
+    ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_IO           a file cannot be read (the error names it)
     ///   COHORT_ERROR_FORMAT       a file is damaged, or a name has no colon
@@ -22,6 +26,10 @@ extern "C" {
         out_aux_params: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
     /// As cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it.
+    ///
+    /// - `out_symbol`: may be NULL. NULL: PREFIX-symbol.json is not read.
+    /// - `out_arg_params`: Names without `arg:`.
+    /// - `out_aux_params`: Names without `aux:`.
     pub fn cohort_checkpoint_map(
         prefix: *const c_char,
         epoch: i32,
@@ -30,6 +38,12 @@ extern "C" {
         out_aux_params: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
     /// Writes a checkpoint. Waits for the arrays. Each file appears whole under its name or not at all.
+    ///
+    /// - `prefix`: Path and beginning of the files' names; the folder must be there.
+    /// - `epoch`: From 0; written with four digits or more.
+    /// - `symbol`: may be NULL. NULL: PREFIX-symbol.json is not written.
+    /// - `arg_params`: Named arrays, such as cohort_group_copy_params() gives.
+    /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_INVALID_ARGUMENT  an entry has no name or no array

@@ -22,12 +22,17 @@ pub struct cohort_device_memory_info {
 
 extern "C" {
     /// Reads a context from text: a device type, then an id from 0 in parentheses. "cpu(0)", "gpu(1)", "cpu_pinned(0)",
-    /// "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first used.
+    /// "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first
+    /// used.
     pub fn cohort_context_parse(
         text: *const c_char,
         out_context: *mut cohort_context,
     ) -> *mut cohort_error;
     /// Writes a context as text, "gpu(1)".
+    ///
+    /// - `context`: may be NULL.
+    /// - `out_text`: may be NULL. `capacity` bytes, or NULL to ask for the size. 32 bytes are always enough.
+    /// - `out_bytes`: may be NULL. The bytes needed, the ending zero included; may be NULL.
     pub fn cohort_context_text(
         context: *const cohort_context,
         out_text: *mut c_char,
@@ -36,6 +41,8 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Limits what this process takes of a context's memory; 0: no limit. What would be more fails with
     /// COHORT_ERROR_OUT_OF_MEMORY, that of queued work, too. What is in use already stays, even if it is more.
+    ///
+    /// - `context`: may be NULL.
     pub fn cohort_device_limit_memory(
         context: *const cohort_context,
         bytes: usize,
@@ -44,11 +51,15 @@ extern "C" {
     /// been waited for may still hold some for a moment.
     ///
     /// Errors: COHORT_ERROR_DEVICE where there is no such device.
+    ///
+    /// - `context`: may be NULL.
     pub fn cohort_device_memory(
         context: *const cohort_context,
         out_info: *mut cohort_device_memory_info,
     ) -> *mut cohort_error;
     /// From now on the peak of a context is counted from what is in use now.
+    ///
+    /// - `context`: may be NULL.
     pub fn cohort_device_reset_peak_memory(
         context: *const cohort_context,
     ) -> *mut cohort_error;
@@ -67,20 +78,24 @@ extern "C" {
         dtype: cohort_dtype,
         out_text: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// The batch axis of a layout: where its first capital N stands. "NCHW": 0, "TNC": 1, no N: -1 (not batched), NULL: 0.
+    /// The batch axis of a layout: where its first capital N stands. "NCHW": 0, "TNC": 1, no N: -1 (not batched).
+    ///
+    /// - `layout`: may be NULL. NULL: the axis is 0.
     pub fn cohort_layout_batch_axis(
         layout: *const c_char,
         out_axis: *mut i32,
     ) -> *mut cohort_error;
     /// How many devices of a type this machine has.
+    ///
+    /// - `out_num`: For GPUs the number that the backend finds, 0 without backend or GPU. For the CPU types the number of processors this process may use, though any id from 0 is valid.
     pub fn cohort_num_devices(
         device_type: cohort_device_type,
         out_num: *mut usize,
     ) -> *mut cohort_error;
     /// Waits until all work queued so far on all devices is done, whoever queued it.
     ///
-    /// Returns: NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work it
-    ///   was: it comes out there as well, at the next call that waits for it.
+    /// Returns: NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work
+    ///   it was: it comes out there as well, at the next call that waits for it.
     pub fn cohort_wait_all(
     ) -> *mut cohort_error;
 }

@@ -18,8 +18,8 @@ pub type cohort_custom_backward_fn = Option<
     ) -> i32,
 >;
 
-/// Makes what belongs to one bound node, from its forward passes to its backward passes. A node is bound by each executor
-/// and each device, for training and for inference apart; each application to arrays is a node of its own.
+/// Makes what belongs to one bound node, from its forward passes to its backward passes. A node is bound by each
+/// executor and each device, for training and for inference apart; each application to arrays is a node of its own.
 pub type cohort_custom_create_fn = Option<
     unsafe extern "C" fn(
         keys: *const *const c_char,
@@ -63,8 +63,8 @@ pub type cohort_custom_forward_fn = Option<
     ) -> i32,
 >;
 
-/// Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths of
-/// 0 cannot be told by it: they are those that are not known.
+/// Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths
+/// of 0 cannot be told by it: they are those that are not known.
 pub type cohort_custom_infer_fn = Option<
     unsafe extern "C" fn(
         keys: *const *const c_char,
@@ -126,8 +126,11 @@ extern "C" {
     ///
     /// Threads: any.
     ///
-    /// Returns: NULL, or COHORT_ERROR_NAME if the name is taken, COHORT_ERROR_INVALID_ARGUMENT for a callback that is missing;
-    ///         then no callback is ever called.
+    /// - `op_type`: Its name; not "".
+    /// - `op`: Copied.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_NAME if the name is taken, COHORT_ERROR_INVALID_ARGUMENT for a callback that is
+    ///   missing; then no callback is ever called.
     pub fn cohort_custom_register(
         op_type: *const c_char,
         op: *const cohort_custom_op,

@@ -4,8 +4,8 @@
 use super::*;
 use std::os::raw::c_char;
 
-/// Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and the
-/// handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
+/// Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and
+/// the handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
 pub type cohort_error_class = i32;
 /// what cohort_error_code() says of NULL
 pub const COHORT_SUCCESS: cohort_error_class = 0;
@@ -35,7 +35,9 @@ pub const COHORT_ERROR_EXECUTION: cohort_error_class = 11;
 pub const COHORT_ERROR_INTERNAL: cohort_error_class = 12;
 
 extern "C" {
-    /// The class of an error; COHORT_SUCCESS for NULL.
+    /// The class of an error.
+    ///
+    /// - `error`: may be NULL. NULL: COHORT_SUCCESS.
     pub fn cohort_error_code(
         error: *const cohort_error,
     ) -> cohort_error_class;
@@ -44,15 +46,21 @@ extern "C" {
         code: cohort_error_class,
     ) -> *const c_char;
     /// Frees an error. NULL, and an error that is freed already, do nothing.
+    ///
+    /// - `error`: may be NULL.
     pub fn cohort_error_free(
         error: *mut cohort_error,
     );
-    /// One line for a person: what, where, expected and found. "" for NULL. It is UTF-8, whatever it quotes: other bytes and
-    /// control characters are written as \xNN, in the subject too. Lives until the error is freed.
+    /// One line for a person: what, where, expected and found. It is UTF-8, whatever it quotes: other bytes and control
+    /// characters are written as \xNN, in the subject too. Lives until the error is freed.
+    ///
+    /// - `error`: may be NULL. NULL: "".
     pub fn cohort_error_message(
         error: *const cohort_error,
     ) -> *const c_char;
-    /// The operator, node, argument, array or file concerned; "" if there is none, and for NULL. Lives as the message does.
+    /// The operator, node, argument, array or file concerned; "" if there is none. Lives as the message does.
+    ///
+    /// - `error`: may be NULL. NULL: "".
     pub fn cohort_error_subject(
         error: *const cohort_error,
     ) -> *const c_char;

@@ -108,10 +108,13 @@ pub struct cohort_reshape_options {
 }
 
 extern "C" {
-    /// A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward.
+    /// A handle on a live array. Outputs are zeros before the first forward.
     ///
     /// Of an output behind a node whose shape depends on values (`_contrib_boolean_mask`, `_npx_nonzero`, `_cvimdecode`):
-    /// NULL before the first forward, and after each the array of the shape that was found, which need not be the one before.
+    /// NULL before the first forward, and after each the array of the shape that was found, which need not be the one
+    /// before.
+    ///
+    /// - `out_array`: NULL may come out. NULL for an argument without gradient.
     pub fn cohort_executor_array(
         executor: *const cohort_executor,
         list: cohort_executor_list,
@@ -119,6 +122,8 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// As cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME.
+    ///
+    /// - `out_array`: NULL may come out. NULL for an argument without gradient.
     pub fn cohort_executor_array_named(
         executor: *const cohort_executor,
         list: cohort_executor_list,
@@ -134,6 +139,9 @@ extern "C" {
     /// Queues a backward pass from the latest forward pass; it may be repeated. Values of arguments that a gradient needs
     /// are those at this call. Without any gradient array it does nothing.
     ///
+    /// - `head_grads`: may be NULL, entries may be NULL. One for each output, of its shape, on any context, of any dtype; NULL entries, and a shorter list, where an output needs none: a loss, and one from which nothing flows back to an argument that has a gradient. NULL with num_head_grads 0: none.
+    /// - `is_train`: As for the forward pass before. 0 there or here: the gradients of an inference pass, for which the forward pass is run again. From then on that is the latest one, and outputs are its.
+    ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
     ///   COHORT_ERROR_SHAPE             another shape than the output's
@@ -147,6 +155,13 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Binds a symbol to given arrays. They are referenced, not copied: what the caller writes there, the next forward
     /// reads.
+    ///
+    /// - `context`: may be NULL. The default context. NULL: cpu(0). Without ctx_group all arrays must be on it; with it, a variable is where its array is, and nodes without a group follow.
+    /// - `args`: One for each argument, in order; the same array, or parts of it, may serve several: what a node writes there, nodes behind it read.
+    /// - `grads`: may be NULL, entries may be NULL. One for each argument, NULL where there is to be no gradient; NULL: none at all.
+    /// - `grad_req`: may be NULL. COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an array. COHORT_GRAD_NULL with an array: it is never written.
+    /// - `aux`: One for each auxiliary state, in order.
+    /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays, or an array missing
@@ -172,6 +187,10 @@ extern "C" {
         out_context: *mut cohort_context,
     ) -> *mut cohort_error;
     /// Copies parameters into arguments and auxiliary states by name, converting dtypes. Queued. Checked first, as above.
+    ///
+    /// - `arg_params`: Named arrays; arguments not named keep their values.
+    /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
+    /// - `allow_extra`: 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
     pub fn cohort_executor_copy_params_from(
         executor: *mut cohort_executor,
         arg_params: *const cohort_arrays,
@@ -180,11 +199,11 @@ extern "C" {
     ) -> *mut cohort_error;
     /// The plan as text for a person, good until this is called again: the nodes, then the steps of the pass that ran last,
     /// each with what it computes and moves, the least time that the machine would take for it and whether that is due to
-    /// flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this is
-    /// first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
-    /// `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The last
-    /// two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory
-    /// in whole MiB.
+    /// flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this
+    /// is first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
+    /// `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The
+    /// last two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the
+    /// planned memory in whole MiB.
     pub fn cohort_executor_debug_text(
         executor: *const cohort_executor,
         out_text: *mut *const c_char,
@@ -192,13 +211,17 @@ extern "C" {
     /// Queues a forward pass over what the arguments hold.
     ///
     /// Where the shapes of nodes depend on values, it waits for these values, errors of that work among it, and then binds
-    /// what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen before
-    /// costs nothing.
+    /// what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen
+    /// before costs nothing.
+    ///
+    /// - `is_train`: 1: training behaviour, and what backward needs is kept; 0: neither, though a backward may follow. Inference writes outputs alone. Training moves the auxiliary states of layers that have, or come behind, an argument with a gradient; frozen ones keep theirs.
     pub fn cohort_executor_forward(
         executor: *mut cohort_executor,
         is_train: cohort_bool,
     ) -> *mut cohort_error;
     /// Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+    ///
+    /// - `executor`: may be NULL.
     pub fn cohort_executor_free(
         executor: *mut cohort_executor,
     );
@@ -238,6 +261,9 @@ extern "C" {
     /// after cohort_executor_forward(), and backward may follow.
     ///
     /// Where the shapes of nodes depend on values: COHORT_ERROR_UNSUPPORTED.
+    ///
+    /// - `step`: From 0. Beyond the last node, or negative, nothing runs.
+    /// - `out_step_left`: How many nodes come after this one; 0 beyond the last.
     pub fn cohort_executor_partial_forward(
         executor: *mut cohort_executor,
         is_train: cohort_bool,
@@ -248,6 +274,9 @@ extern "C" {
     /// of one family.
     ///
     /// An argument whose shape stays is shared. One that shrinks uses the first part of its memory, its gradient likewise.
+    ///
+    /// - `known`: Shapes by name, from which all others are inferred; the bound ones play no part. Unknown names are ignored.
+    /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_SHAPE   shapes that cannot be inferred or contradict; an argument that was not named changes shape; an
@@ -261,6 +290,8 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Copies arrays into arguments by name, converting dtypes. Queued. Checked first: on an error nothing is copied.
     ///
+    /// - `inputs`: Named arrays on any contexts.
+    ///
     /// Returns: NULL, or COHORT_ERROR_NAME (no such argument), COHORT_ERROR_SHAPE.
     pub fn cohort_executor_set_inputs(
         executor: *mut cohort_executor,
@@ -269,6 +300,10 @@ extern "C" {
     /// Shows every operator's outputs, in the order of execution, to a callback, under the names of the symbol as bound,
     /// whatever the plan fuses. Results do not change, but for the rounding of what it would have fused; passes wait for
     /// their work while a callback is set.
+    ///
+    /// - `callback`: may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+    /// - `user_data`: may be NULL. Passed to the callback.
+    /// - `monitor_all`: 1: the inputs of each operator too, before its outputs.
     pub fn cohort_executor_set_monitor(
         executor: *mut cohort_executor,
         callback: cohort_monitor_fn,
@@ -276,6 +311,10 @@ extern "C" {
         monitor_all: cohort_bool,
     ) -> *mut cohort_error;
     /// Binds a symbol to arrays made for it, all zeros.
+    ///
+    /// - `context`: may be NULL. The default context. NULL: cpu(0).
+    /// - `known`: may be NULL. Shapes and dtypes by name, of arguments and auxiliary states; either may be left open. Length 0 is not known. They win over `__shape__` and `__dtype__` of the symbol. Names that are neither are ignored. NULL: none.
+    /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_SHAPE, _DTYPE     some cannot be inferred (the error lists the arguments), or they contradict (the

@@ -132,6 +132,8 @@ pub struct cohort_group_options {
 extern "C" {
     /// A handle on the live array of one device.
     ///
+    /// - `out_array`: NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but for outputs of a group that shares the memory of one that has run), and outputs are good until the next forward pass of the group or one that shares its memory. An output behind a node whose shape depends on values: as cohort_executor_array() has it.
+    ///
     /// Returns: NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
     pub fn cohort_group_array(
         group: *const cohort_group,
@@ -147,8 +149,14 @@ extern "C" {
         device: usize,
         out_arrays: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
-    /// As cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is in
-    /// silence.
+    /// As cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is
+    /// in silence.
+    ///
+    /// - `arg_params`: Named arrays on any contexts, of any arguments; those not named keep their values.
+    /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
+    /// - `allow_missing`: 1: parameters and auxiliary states that are not given keep their values; 0: they are COHORT_ERROR_NAME (the error lists them), and nothing is copied.
+    /// - `allow_extra`: 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
+    /// - `out_missing`: may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists. May be NULL.
     pub fn cohort_group_assign_params(
         group: *mut cohort_group,
         arg_params: *const cohort_arrays,
@@ -168,6 +176,8 @@ extern "C" {
     /// Queues a backward pass from the latest forward pass, on every device; gradients are those of each device's slice. The
     /// sums over the devices that cohort_group_update() needs start while it runs.
     ///
+    /// - `head_grads`: may be NULL, entries may be NULL. One for each output, of the merged output's shape; each device gets its slice, or the whole array if the output has no batch axis. NULL entries, and a shorter list, where an output needs none: a loss, and one from which nothing flows back to an argument that has a gradient. NULL with num_head_grads 0: none.
+    ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed; a
     ///                                  group that shares its memory has run since
@@ -184,6 +194,11 @@ extern "C" {
         out_batch_size: *mut i64,
     ) -> *mut cohort_error;
     /// Binds a bound group from scratch: new arrays of zeros, nothing kept but the group's settings.
+    ///
+    /// - `data`: As for cohort_group_create(). Descriptors of the data of the whole batch, at least one. Each name is an argument.
+    /// - `label`: may be NULL. As for cohort_group_create(). The same for labels; NULL or empty: none. Label arguments are then like any other.
+    /// - `shared_group`: may be NULL. As in cohort_group_options; NULL: none.
+    /// - `rebind`: 1: do so; 0: refuse (COHORT_ERROR_STATE), for callers that mean a group not yet bound.
     ///
     /// Returns: NULL, or, with the group as before, what cohort_group_create() returns, or
     ///   COHORT_ERROR_STATE  rebind is 0; the group is a manager's, which alone binds its groups
@@ -208,6 +223,13 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Makes a group and binds it: one executor for each context, all arrays zeros.
     ///
+    /// - `contexts`: num_contexts of them, at least 1. The same one twice gives two executors.
+    /// - `data`: Descriptors of the data of the whole batch, at least one. Each name is an argument.
+    /// - `label`: may be NULL. The same for labels; NULL or empty: none. Label arguments are then like any other.
+    /// - `param_names`: may be NULL. The parameters. Names that are no arguments are ignored. NULL with num_param_names 0: all arguments but data, labels (those of losses, too, that are not described) and states.
+    /// - `for_training`: 0: no gradients at all, whatever the options say; 1: as they say.
+    /// - `options`: may be NULL. NULL: all defaults.
+    ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_INVALID_ARGUMENT  no context or no data; a slice would be empty; a count or word in the options
     ///   COHORT_ERROR_NAME              a descriptor's or state's name is no argument or comes twice; two arguments or two
@@ -231,6 +253,9 @@ extern "C" {
         out_group: *mut *mut cohort_group,
     ) -> *mut cohort_error;
     /// The batch axis of each descriptor, checked against the group's batch size.
+    ///
+    /// - `descs`: At least one.
+    /// - `out_axes`: One for each descriptor: the axis, -1 if it is not batched.
     ///
     /// Returns: NULL, or COHORT_ERROR_SHAPE (the error names the descriptor, its shape and the batch size).
     pub fn cohort_group_decide_slices(
@@ -264,6 +289,10 @@ extern "C" {
         is_train: i32,
     ) -> *mut cohort_error;
     /// As cohort_group_forward(), with a batch that is split already.
+    ///
+    /// - `num_slices`: The number of contexts.
+    /// - `data`: num_slices * num_data arrays: all of device 0 in the order of the descriptors, then all of device 1. Each has its device's shape.
+    /// - `label`: may be NULL. num_slices * num_label arrays likewise; NULL with num_label 0.
     pub fn cohort_group_forward_presliced(
         group: *mut cohort_group,
         num_slices: usize,
@@ -274,11 +303,16 @@ extern "C" {
         is_train: i32,
     ) -> *mut cohort_error;
     /// Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+    ///
+    /// - `group`: may be NULL.
     pub fn cohort_group_free(
         group: *mut cohort_group,
     );
     /// Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
     /// of several devices it waits for what computes them.
+    ///
+    /// - `arg_params`: Named arrays on any contexts, one at least for each parameter; others are left alone.
+    /// - `aux_params`: may be NULL. The same for auxiliary states; NULL only if there are none.
     ///
     /// Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (that of a target; of a parameter
     ///   that follows the batch, whose devices have slices of several lengths); nothing is written then.
@@ -293,6 +327,11 @@ extern "C" {
     /// Ownership: the group takes its own references; the caller may free its handles at once. Memory lent by
     /// cohort_ndarray_wrap() must keep its contents until the group has been waited for.
     ///
+    /// - `data`: num_data arrays in the order of the data descriptors, each of the descriptor's full shape, batch axis included, of any dtype, on any context.
+    /// - `num_data`: The number of data descriptors.
+    /// - `label`: may be NULL. As data, for the label descriptors; NULL with num_label 0: labels stay as they are. A group bound without labels ignores them.
+    /// - `num_label`: The number of label descriptors, or 0.
+    ///
     /// Returns: NULL, or, with nothing loaded,
     ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays
     ///   COHORT_ERROR_SHAPE             an array of another shape (the error names it, expected and found)
@@ -303,8 +342,12 @@ extern "C" {
         label: *const *mut cohort_ndarray,
         num_label: usize,
     ) -> *mut cohort_error;
-    /// The loss scale of a group (its options), and how it fares. Out parameters may be NULL. Where
+    /// The loss scale of a group (its options), and how it fares. Where
     /// it has come to is saved with the states of the optimizer (cohort_optimizer_loss_scale()).
+    ///
+    /// - `out_scale`: may be NULL. What the next backward pass begins with; 1 if there is none.
+    /// - `out_num_good`: may be NULL. Updates made since it changed.
+    /// - `out_num_skipped`: may be NULL. Updates skipped since the group was made, or the group that it shares its parameters with.
     pub fn cohort_group_loss_scale(
         group: *const cohort_group,
         out_scale: *mut f64,
@@ -318,8 +361,11 @@ extern "C" {
         out_info: *mut cohort_memory_info,
     ) -> *mut cohort_error;
     /// One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
-    /// an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are joined
-    /// as each device has found them.
+    /// an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are
+    /// joined as each device has found them.
+    ///
+    /// - `list`: COHORT_GROUP_OUTPUTS or COHORT_GROUP_INPUT_GRADS. COHORT_GROUP_STATES: COHORT_ERROR_UNSUPPORTED.
+    /// - `out_array`: Read-only, and good until the next forward pass; it may be a live array.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_STATE          input gradients of a group bound without them
@@ -353,8 +399,8 @@ extern "C" {
         options: *mut cohort_group_options,
         struct_size: usize,
     );
-    /// Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output behind
-    /// a node whose shape depends on values, which each device has found after the forward pass.
+    /// Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output
+    /// behind a node whose shape depends on values, which each device has found after the forward pass.
     pub fn cohort_group_output_shapes(
         group: *const cohort_group,
         out_descs: *mut *mut cohort_descs,
@@ -363,6 +409,9 @@ extern "C" {
     /// contents of data and labels are unspecified. Other gradients that outgrow their first shape start from zero. Nothing
     /// happens if names, shapes, dtypes and layouts are the bound ones. What was bound for the latest 16 batches that differ
     /// is kept: going back to one of them binds nothing.
+    ///
+    /// - `data`: All descriptors, as for cohort_group_create(). Descriptors of the data of the whole batch, at least one. Each name is an argument.
+    /// - `label`: may be NULL. Likewise; NULL or empty drops the labels.
     ///
     /// Returns: NULL, or, with the group as before, what cohort_group_create() returns, or
     ///   COHORT_ERROR_SHAPE  a parameter would change shape
@@ -374,6 +423,8 @@ extern "C" {
         label: *const cohort_descs,
     ) -> *mut cohort_error;
     /// Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine.
+    ///
+    /// - `is_train`: 1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither, and a backward pass then gives the gradients of inference; -1: as the group was bound.
     pub fn cohort_group_run(
         group: *mut cohort_group,
         is_train: i32,
@@ -389,6 +440,10 @@ extern "C" {
         num_good: i32,
     ) -> *mut cohort_error;
     /// As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it.
+    ///
+    /// - `callback`: may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+    /// - `user_data`: may be NULL. Passed to the callback.
+    /// - `monitor_all`: 1: the inputs of each operator too, before its outputs.
     pub fn cohort_group_set_monitor(
         group: *mut cohort_group,
         callback: cohort_monitor_fn,
@@ -396,6 +451,10 @@ extern "C" {
         monitor_all: cohort_bool,
     ) -> *mut cohort_error;
     /// Copies parameters to every device by name, converting dtypes. Checked first: on an error nothing is copied.
+    ///
+    /// - `arg_params`: Named arrays on any contexts, of any arguments; those not named keep their values.
+    /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
+    /// - `allow_extra`: 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
     ///
     /// Returns: NULL, or COHORT_ERROR_NAME, COHORT_ERROR_SHAPE (the error names the array).
     pub fn cohort_group_set_params(
@@ -405,6 +464,11 @@ extern "C" {
         allow_extra: cohort_bool,
     ) -> *mut cohort_error;
     /// Sets the states of every device, converting dtypes. Queued. They stay until set again. Either form, not both:
+    ///
+    /// - `states`: may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other form.
+    /// - `num_states`: The number of states.
+    /// - `num_devices`: The number of contexts.
+    /// - `value`: may be NULL. Fills all states. NULL: the other form.
     ///
     /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (both, neither, a wrong number), COHORT_ERROR_SHAPE; nothing is set
     ///   then.
@@ -429,6 +493,8 @@ extern "C" {
         out_end: *mut i64,
     ) -> *mut cohort_error;
     /// Descriptors as one device has them: the length of the batch axis is that of its slice.
+    ///
+    /// - `axes`: may be NULL. The batch axis of each, -1 if not batched; NULL: by layout.
     pub fn cohort_group_sliced_shape(
         group: *const cohort_group,
         descs: *const cohort_descs,
@@ -438,9 +504,12 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Updates every parameter that has a gradient, if any has. Queued.
     ///
-    /// Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding, or
-    ///         its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
-    ///         batch, and devices have slices of several lengths.
+    /// - `optimizer`: Holds the states, by parameter name (and device, where each has its own). Used by one group at a time, or by groups that share parameters.
+    /// - `mode`: COHORT_UPDATE_ constant.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding,
+    ///   or its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
+    ///   batch, and devices have slices of several lengths.
     pub fn cohort_group_update(
         group: *mut cohort_group,
         optimizer: *mut cohort_optimizer,
@@ -449,6 +518,9 @@ extern "C" {
     /// Updates a metric once for each device, in order, with that device's labels and outputs. Waits for the outputs.
     ///
     /// A metric with label_names or output_names takes those it names, else all in order.
+    ///
+    /// - `labels`: Whole labels in the order of the descriptors, sliced along their batch axes here.
+    /// - `num_labels`: The number of label descriptors.
     ///
     /// Returns: NULL, or, before any update,
     ///   COHORT_ERROR_STATE             the group was bound without labels
@@ -464,6 +536,9 @@ extern "C" {
     ) -> *mut cohort_error;
     /// As cohort_group_update_metric(), with num_slices * num_labels labels that are split already, all of device 0 first.
     /// Each has as many samples as its device's slice, else COHORT_ERROR_SHAPE.
+    ///
+    /// - `labels`: Whole labels in the order of the descriptors, sliced along their batch axes here.
+    /// - `num_labels`: The number of label descriptors.
     pub fn cohort_group_update_metric_presliced(
         group: *mut cohort_group,
         metric: *mut cohort_metric,
@@ -471,12 +546,19 @@ extern "C" {
         labels: *const *mut cohort_ndarray,
         num_labels: usize,
     ) -> *mut cohort_error;
-    /// Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains on
-    /// once what the failure left bad was set again (cohort.h, Waiting).
+    /// Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains
+    /// on once what the failure left bad was set again (cohort.h, Waiting).
     pub fn cohort_group_wait(
         group: *mut cohort_group,
     ) -> *mut cohort_error;
     /// Splits a batch by workloads, as a group does.
+    ///
+    /// - `batch_size`: Samples, at least 1.
+    /// - `workload`: may be NULL. num_contexts relative shares, each positive and finite; NULL: equal ones.
+    /// - `num_contexts`: At least 1.
+    /// - `rounding`: COHORT_ROUNDING_ constant.
+    /// - `out_begin`: num_contexts numbers: where each slice begins.
+    /// - `out_end`: num_contexts numbers: where it ends.
     ///
     /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT: a slice would be empty (the error gives batch size, number of
     ///   contexts and workloads), or a workload is no such number.

@@ -7,10 +7,13 @@ use std::os::raw::c_char;
 extern "C" {
     /// Fills arrays by name.
     ///
-    /// A variable's `__init__` attribute comes first: a name, or as JSON `\["name", {parameters}\]` or `{"initializer": "name",
-    /// parameters}`. Else the end of the name decides:
-    /// `weight` is filled by this initializer; `bias`, `beta`, `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg`
-    /// and `min` with 0; `gamma`, `moving_var`, `running_var` and `max` with 1.
+    /// A variable's `__init__` attribute comes first: a name, or as JSON `\["name", {parameters}\]` or `{"initializer":
+    /// "name", parameters}`. Else the end of the name decides: `weight` is filled by this initializer; `bias`, `beta`,
+    /// `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg` and `min` with 0; `gamma`, `moving_var`, `running_var`
+    /// and `max` with 1.
+    ///
+    /// - `symbol`: may be NULL. Where the variables are; NULL: names alone decide.
+    /// - `arrays`: Named arrays, such as cohort_group_arrays() gives for COHORT_GROUP_PARAMS; written. Entries without arrays are left out.
     ///
     /// Returns: NULL, or, with nothing written,
     ///   COHORT_ERROR_NAME   a name from which nothing follows
@@ -32,11 +35,15 @@ extern "C" {
     ///   "orthogonal"  scale (1.414), rand_type ("uniform" or "normal")
     ///   "bilinear"    the kernel of a layer that enlarges images; four axes
     ///   "lstmbias"    forget_bias (1): the second of four gates, the others 0
-    ///   "fusedrnn"    packed parameters of RNN: num_hidden, num_layers, mode, bidirectional ("False"), forget_bias (1); each
-    ///                 gate's matrix by init, an initializer as in `__init__`; in an `__init__` without one by that which fills
-    ///                 all other weights
+    ///   "fusedrnn"    packed parameters of RNN: num_hidden, num_layers, mode, bidirectional ("False"), forget_bias (1);
+    ///                 each gate's matrix by init, an initializer as in `__init__`; in an `__init__` without one by that
+    ///                 which fills all other weights
     ///
     /// Of words, the first is the default.
+    ///
+    /// - `name`: One of these, in any case of letters.
+    /// - `keys`: Settings as text, in MXNet's names.
+    /// - `seed`: Of the random ones.
     ///
     /// Returns: NULL, or COHORT_ERROR_NAME (no such initializer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
     pub fn cohort_initializer_create(
@@ -54,6 +61,8 @@ extern "C" {
         array: *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// Frees a handle; NULL does nothing.
+    ///
+    /// - `initializer`: may be NULL.
     pub fn cohort_initializer_free(
         initializer: *mut cohort_initializer,
     );

@@ -37,6 +37,11 @@ pub type cohort_log_fn = Option<
 
 extern "C" {
     /// Makes a receiver of messages.
+    ///
+    /// - `lowest`: The lowest level wanted; COHORT_LOG_OFF for none.
+    /// - `callback`: Called with each message.
+    /// - `ended`: may be NULL. Called when the callback will not be called again, in cohort_log_free() or, while the callback runs, behind it; not if this call fails. NULL: nothing is.
+    /// - `user_data`: may be NULL. Passed to both.
     pub fn cohort_log_create(
         lowest: cohort_log_level,
         callback: cohort_log_fn,
@@ -44,8 +49,10 @@ extern "C" {
         user_data: *mut c_void,
         out_log: *mut *mut cohort_log,
     ) -> *mut cohort_error;
-    /// Frees a receiver; NULL does nothing. No message begins to be delivered to it any more. Does not wait for a thread that
-    /// is in the callback, so that a finaliser may call it.
+    /// Frees a receiver; NULL does nothing. No message begins to be delivered to it any more. Does not wait for a thread
+    /// that is in the callback, so that a finaliser may call it.
+    ///
+    /// - `log`: may be NULL.
     pub fn cohort_log_free(
         log: *mut cohort_log,
     );
@@ -54,6 +61,10 @@ extern "C" {
     ///
     ///
     /// Any thread. When it returns, the previous callback is not running on another thread and will not be called again.
+    ///
+    /// - `lowest`: The lowest level wanted; COHORT_LOG_OFF for none.
+    /// - `callback`: may be NULL. NULL: there is none, and as long as there is no other receiver, warnings and errors go to stderr if `lowest` lets them pass; the state at the start, with COHORT_LOG_WARNING.
+    /// - `user_data`: may be NULL. Passed to the callback; kept until another callback is set.
     pub fn cohort_set_log(
         lowest: cohort_log_level,
         callback: cohort_log_fn,

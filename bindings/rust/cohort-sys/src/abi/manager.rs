@@ -72,7 +72,9 @@ pub struct cohort_manager_options {
 }
 
 extern "C" {
-    /// A handle on the live array of one device: cohort_group_array().
+    /// A handle on the live array of one device, as cohort_group_array().
+    ///
+    /// - `out_array`: NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but for outputs of a group that shares the memory of one that has run), and outputs are good until the next forward pass of the group or one that shares its memory. An output behind a node whose shape depends on values: as cohort_executor_array() has it.
     pub fn cohort_manager_array(
         manager: *const cohort_manager,
         list: cohort_group_list,
@@ -87,7 +89,13 @@ extern "C" {
         device: usize,
         out_arrays: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
-    /// cohort_group_assign_params() of the main group, and so of all buckets.
+    /// As cohort_group_assign_params(), for the main group and so for all buckets.
+    ///
+    /// - `arg_params`: Named arrays on any contexts, of any arguments; those not named keep their values.
+    /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
+    /// - `allow_missing`: 1: parameters and auxiliary states that are not given keep their values; 0: they are COHORT_ERROR_NAME (the error lists them), and nothing is copied.
+    /// - `allow_extra`: 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
+    /// - `out_missing`: may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists. May be NULL.
     pub fn cohort_manager_assign_params(
         manager: *mut cohort_manager,
         arg_params: *const cohort_arrays,
@@ -102,14 +110,21 @@ extern "C" {
     pub fn cohort_manager_backward(
         manager: *mut cohort_manager,
     ) -> *mut cohort_error;
-    /// Reads a bucket that has been made. Out parameters may be NULL.
+    /// Reads a bucket that has been made.
+    ///
+    /// - `index`: Below cohort_manager_num_buckets(). Buckets are sorted by key, byte by byte: a new one may move others.
+    /// - `out_key`: may be NULL. Its key. Lives as long as the manager.
+    /// - `out_group`: may be NULL. A handle on its group; that of the default key is the main group.
     pub fn cohort_manager_bucket(
         manager: *const cohort_manager,
         index: usize,
         out_key: *mut *const c_char,
         out_group: *mut *mut cohort_group,
     ) -> *mut cohort_error;
-    /// cohort_group_get_params() of the main group: the mean over the devices into given arrays.
+    /// As cohort_group_get_params(), for the main group: the mean over the devices into given arrays.
+    ///
+    /// - `arg_params`: Named arrays on any contexts, one at least for each parameter; others are left alone.
+    /// - `aux_params`: may be NULL. The same for auxiliary states; NULL only if there are none.
     pub fn cohort_manager_copy_to(
         manager: *const cohort_manager,
         arg_params: *const cohort_arrays,
@@ -117,6 +132,14 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Makes a manager and binds its main group for training: gradients, all "write", for the parameters only. Logs the
     /// contexts.
+    ///
+    /// - `symbol`: Of the default bucket. The largest bucket makes the best use of memory.
+    /// - `contexts`: num_contexts of them, at least 1. The same one twice gives two executors.
+    /// - `batch_size`: Samples of every batch, at least 1.
+    /// - `data`: Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0, whatever their layout; the length there is not read.
+    /// - `label`: may be NULL. The same for labels; NULL or empty: none.
+    /// - `param_names`: may be NULL. As for cohort_group_create(), of each bucket. The parameters. Names that are no arguments are ignored. NULL with num_param_names 0: all arguments but data, labels (those of losses, too, that are not described) and states.
+    /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or what cohort_group_create() returns, and
     ///   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
@@ -141,12 +164,16 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Queues a forward pass of the current group over what is loaded.
     ///
+    /// - `is_train`: As for cohort_group_run(). 1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither, and a backward pass then gives the gradients of inference; -1: as the group was bound.
+    ///
     /// Returns: NULL, or COHORT_ERROR_STATE before the first batch is loaded.
     pub fn cohort_manager_forward(
         manager: *mut cohort_manager,
         is_train: i32,
     ) -> *mut cohort_error;
     /// Frees a handle, waiting for queued work of groups that no one else holds; NULL does nothing.
+    ///
+    /// - `manager`: may be NULL.
     pub fn cohort_manager_free(
         manager: *mut cohort_manager,
     );
@@ -155,6 +182,12 @@ extern "C" {
     ///
     ///
     /// Ownership: as for cohort_group_load().
+    ///
+    /// - `data`: As for cohort_group_load(), in the order of the bucket's descriptors, of the manager's batch size along axis 0. num_data arrays in the order of the data descriptors, each of the descriptor's full shape, batch axis included, of any dtype, on any context.
+    /// - `label`: may be NULL. As for cohort_group_load(), likewise. As data, for the label descriptors; NULL with num_label 0: labels stay as they are. A group bound without labels ignores them.
+    /// - `bucket_key`: Which bucket; not read if there are no bucket symbols.
+    /// - `data_descs`: Descriptors of this batch's data, as for cohort_manager_create(). Only read, and then needed, if the bucket is new.
+    /// - `label_descs`: may be NULL. The same for labels; NULL or empty: none.
     ///
     /// Returns: NULL, or, with no bucket made and the current one as before,
     ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays; no key where one is needed; a new bucket without
@@ -175,7 +208,11 @@ extern "C" {
         data_descs: *const cohort_descs,
         label_descs: *const cohort_descs,
     ) -> *mut cohort_error;
-    /// cohort_group_loss_scale() of all buckets. Out parameters may be NULL.
+    /// As cohort_group_loss_scale(), for all buckets.
+    ///
+    /// - `out_scale`: may be NULL. What the next backward pass begins with; 1 if there is none.
+    /// - `out_num_good`: may be NULL. Updates made since it changed.
+    /// - `out_num_skipped`: may be NULL. Updates skipped since the group was made, or the group that it shares its parameters with.
     pub fn cohort_manager_loss_scale(
         manager: *const cohort_manager,
         out_scale: *mut f64,
@@ -210,6 +247,8 @@ extern "C" {
         out_name: *mut *const c_char,
     ) -> *mut cohort_error;
     /// How many entries a list has.
+    ///
+    /// - `list`: COHORT_GROUP_ constant, here and below: COHORT_GROUP_PARAMS, _GRADS and _AUX are those of the main group, which all buckets share; all others are of the current group (COHORT_ERROR_STATE before the first batch is loaded).
     pub fn cohort_manager_num_arrays(
         manager: *const cohort_manager,
         list: cohort_group_list,
@@ -230,13 +269,18 @@ extern "C" {
         options: *mut cohort_manager_options,
         struct_size: usize,
     );
-    /// cohort_group_set_loss_scale() of all buckets.
+    /// As cohort_group_set_loss_scale(), for all buckets.
     pub fn cohort_manager_set_loss_scale(
         manager: *mut cohort_manager,
         scale: f64,
         num_good: i32,
     ) -> *mut cohort_error;
-    /// cohort_group_set_monitor() of the main group. For a monitor with statistics: cohort_monitor_install_on_manager().
+    /// As cohort_group_set_monitor(), for the main group. For a monitor with statistics:
+    /// cohort_monitor_install_on_manager().
+    ///
+    /// - `callback`: may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+    /// - `user_data`: may be NULL. Passed to the callback.
+    /// - `monitor_all`: 1: the inputs of each operator too, before its outputs.
     ///
     /// Returns: NULL, or COHORT_ERROR_UNSUPPORTED for a manager with bucket symbols.
     pub fn cohort_manager_set_monitor(
@@ -245,14 +289,22 @@ extern "C" {
         user_data: *mut c_void,
         monitor_all: cohort_bool,
     ) -> *mut cohort_error;
-    /// cohort_group_set_params() of the main group, and so of all buckets; unknown names are COHORT_ERROR_NAME.
+    /// As cohort_group_set_params(), for the main group and so for all buckets; unknown names are COHORT_ERROR_NAME.
+    ///
+    /// - `arg_params`: Named arrays on any contexts, of any arguments; those not named keep their values.
+    /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
     pub fn cohort_manager_set_params(
         manager: *mut cohort_manager,
         arg_params: *const cohort_arrays,
         aux_params: *const cohort_arrays,
     ) -> *mut cohort_error;
-    /// cohort_group_set_states() of the current group. To carry states from batch to batch, whatever their buckets: load the
-    /// next batch, set the states to the outputs that the devices had from the one before, run.
+    /// As cohort_group_set_states(), for the current group. To carry states from batch to batch, whatever their buckets:
+    /// load the next batch, set the states to the outputs that the devices had from the one before, run.
+    ///
+    /// - `states`: may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other form.
+    /// - `num_states`: The number of states.
+    /// - `num_devices`: The number of contexts.
+    /// - `value`: may be NULL. Fills all states. NULL: the other form.
     pub fn cohort_manager_set_states(
         manager: *mut cohort_manager,
         states: *const *mut cohort_ndarray,
@@ -275,14 +327,20 @@ extern "C" {
         optimizer: *mut cohort_optimizer,
         mode: cohort_update_mode,
     ) -> *mut cohort_error;
-    /// cohort_group_update_metric() of the current group. COHORT_ERROR_STATE before the first batch is loaded.
+    /// As cohort_group_update_metric(), for the current group. COHORT_ERROR_STATE before the first batch is loaded.
+    ///
+    /// - `labels`: Whole labels in the order of the descriptors, sliced along their batch axes here.
+    /// - `num_labels`: The number of label descriptors.
     pub fn cohort_manager_update_metric(
         manager: *mut cohort_manager,
         metric: *mut cohort_metric,
         labels: *const *mut cohort_ndarray,
         num_labels: usize,
     ) -> *mut cohort_error;
-    /// cohort_group_update_metric_presliced() of the current group, likewise.
+    /// As cohort_group_update_metric_presliced(), likewise for the current group.
+    ///
+    /// - `labels`: Whole labels in the order of the descriptors, sliced along their batch axes here.
+    /// - `num_labels`: The number of label descriptors.
     pub fn cohort_manager_update_metric_presliced(
         manager: *mut cohort_manager,
         metric: *mut cohort_metric,

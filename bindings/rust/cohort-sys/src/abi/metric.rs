@@ -33,7 +33,10 @@ extern "C" {
         index: usize,
         out_metric: *mut *mut cohort_metric,
     ) -> *mut cohort_error;
-    /// The sum and the number of instances behind a value. Out parameters may be NULL.
+    /// The sum and the number of instances behind a value.
+    ///
+    /// - `out_sum`: may be NULL.
+    /// - `out_num`: may be NULL.
     pub fn cohort_metric_counters(
         metric: *const cohort_metric,
         index: usize,
@@ -58,6 +61,9 @@ extern "C" {
     ///                                      prediction of c is above t, the share that is labelled c
     ///   "composite" ("compositeevalmetric")  see cohort_metric_add()
     ///
+    /// - `kind`: One of these, in any case of letters.
+    /// - `keys`: Settings as text, in MXNet's names; all take "name", what the metric is called.
+    ///
     /// Returns: NULL, or COHORT_ERROR_NAME (no such metric or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
     pub fn cohort_metric_create(
         kind: *const c_char,
@@ -67,6 +73,10 @@ extern "C" {
         out_metric: *mut *mut cohort_metric,
     ) -> *mut cohort_error;
     /// Makes a metric of a callback.
+    ///
+    /// - `name`: What it is called.
+    /// - `user_data`: may be NULL.
+    /// - `allow_extra_outputs`: 1: the numbers of labels and predictions may differ.
     pub fn cohort_metric_create_custom(
         name: *const c_char,
         callback: cohort_metric_fn,
@@ -75,6 +85,8 @@ extern "C" {
         out_metric: *mut *mut cohort_metric,
     ) -> *mut cohort_error;
     /// Frees a handle; NULL does nothing.
+    ///
+    /// - `metric`: may be NULL.
     pub fn cohort_metric_free(
         metric: *mut cohort_metric,
     );
@@ -97,6 +109,9 @@ extern "C" {
         metric: *mut cohort_metric,
     ) -> *mut cohort_error;
     /// Chooses which labels and outputs the metric takes, by name and in this order, where they come with names.
+    ///
+    /// - `label_names`: may be NULL. NULL with 0: all.
+    /// - `output_names`: may be NULL. NULL with 0: all.
     pub fn cohort_metric_set_names(
         metric: *mut cohort_metric,
         label_names: *const *const c_char,
@@ -118,14 +133,18 @@ extern "C" {
         preds: *const *mut cohort_ndarray,
         num_preds: usize,
     ) -> *mut cohort_error;
-    /// As cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME; an
-    /// entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
+    /// As cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME;
+    /// an entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
     pub fn cohort_metric_update_named(
         metric: *mut cohort_metric,
         labels: *const cohort_arrays,
         preds: *const cohort_arrays,
     ) -> *mut cohort_error;
-    /// A name and its value. Out parameters may be NULL.
+    /// A name and its value.
+    ///
+    /// - `global`: 1: since the last full reset; 0: since the last reset of any kind.
+    /// - `out_name`: may be NULL.
+    /// - `out_value`: may be NULL. NaN if nothing was counted.
     pub fn cohort_metric_value(
         metric: *const cohort_metric,
         index: usize,

@@ -72,6 +72,9 @@ pub struct cohort_monitor_options {
 extern "C" {
     /// Makes a monitor.
     ///
+    /// - `interval`: Batches, at least 1: of each `interval` batches the first is reported.
+    /// - `options`: may be NULL. NULL: all defaults.
+    ///
     /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, a constant, a pattern that is none or too large; filter and
     ///   pattern both).
     pub fn cohort_monitor_create(
@@ -80,6 +83,10 @@ extern "C" {
         out_monitor: *mut *mut cohort_monitor,
     ) -> *mut cohort_error;
     /// Reads an entry of the latest cohort_monitor_toc().
+    ///
+    /// - `out_step`: may be NULL. The batch, the first being 1. NULL: not wanted.
+    /// - `out_name`: may be NULL. As the callback of cohort_executor_set_monitor() is given it, or the name of an argument or auxiliary state. NULL: not wanted.
+    /// - `out_text`: may be NULL. Each value followed by a tab: one of a single element as a number, else its elements in brackets. NULL: not wanted. Waits for the values.
     pub fn cohort_monitor_entry(
         monitor: *const cohort_monitor,
         index: usize,
@@ -88,6 +95,8 @@ extern "C" {
         out_text: *mut *const c_char,
     ) -> *mut cohort_error;
     /// Frees a monitor; NULL does nothing. What it was installed on runs on unobserved.
+    ///
+    /// - `monitor`: may be NULL.
     pub fn cohort_monitor_free(
         monitor: *mut cohort_monitor,
     );
@@ -130,6 +139,8 @@ extern "C" {
     /// Ends a batch. Of one that is on the interval there are entries, read by index until the next successful call: what
     /// ran since cohort_monitor_tic(), in the order of execution, device after device; then the arguments and auxiliary
     /// states of each executor, in the order of installation, gradients not among them. Waits for the executors.
+    ///
+    /// - `out_num_entries`: How many; 0 if the batch is not on the interval, or no cohort_monitor_tic() went before.
     ///
     /// Returns: NULL, or, with the batch not ended and the entries as before, COHORT_ERROR_EXECUTION (queued work or the
     ///   statistic failed), COHORT_ERROR_INVALID_ARGUMENT (the statistic gave no array).

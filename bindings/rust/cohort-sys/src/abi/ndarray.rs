@@ -35,6 +35,8 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Joins one array or more along an axis into a new one on the first array's context. Queued.
     ///
+    /// - `axis`: Negative counts from the last.
+    ///
     /// Returns: NULL, or COHORT_ERROR_SHAPE (other lengths differ), COHORT_ERROR_DTYPE (dtypes differ).
     pub fn cohort_ndarray_concat(
         arrays: *const *mut cohort_ndarray,
@@ -48,6 +50,8 @@ extern "C" {
         out_context: *mut cohort_context,
     ) -> *mut cohort_error;
     /// Makes a copy on a context. Queued.
+    ///
+    /// - `context`: may be NULL.
     pub fn cohort_ndarray_copy(
         array: *const cohort_ndarray,
         context: *const cohort_context,
@@ -77,6 +81,8 @@ extern "C" {
         out_dtype: *mut cohort_dtype,
     ) -> *mut cohort_error;
     /// Makes an array whose contents are unspecified until written.
+    ///
+    /// - `context`: may be NULL.
     pub fn cohort_ndarray_empty(
         shape: *const i64,
         num_axes: i32,
@@ -106,10 +112,14 @@ extern "C" {
         seed: u64,
     ) -> *mut cohort_error;
     /// Frees a handle, not the memory that others hold; NULL does nothing. Does not wait.
+    ///
+    /// - `array`: may be NULL.
     pub fn cohort_ndarray_free(
         array: *mut cohort_ndarray,
     );
     /// Makes an array of another library's memory, without a copy where it is dense and row-major, else with one.
+    ///
+    /// - `managed`: A `DLManagedTensorVersioned *` of major version 1 whose contents are ready. The library owns it when this call succeeds, and calls its deleter as a cohort_deleter_fn, when the last reference is gone. After an error it is still the caller's. A tensor flagged read-only is copied.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_UNSUPPORTED  another major version, or elements of a kind or lanes that no dtype here has
@@ -119,11 +129,17 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// As cohort_ndarray_from_dlpack(), of a `DLManagedTensor *`, which says neither its version nor what is read-only.
+    ///
+    /// - `managed`: A `DLManagedTensorVersioned *` of major version 1 whose contents are ready. The library owns it when this call succeeds, and calls its deleter as a cohort_deleter_fn, when the last reference is gone. After an error it is still the caller's. A tensor flagged read-only is copied.
     pub fn cohort_ndarray_from_dlpack_unversioned(
         managed: *mut c_void,
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// Makes an array with a copy of host memory.
+    ///
+    /// - `data`: The elements in the array's dtype, row-major.
+    /// - `bytes`: The size of data: exactly that of the array, else COHORT_ERROR_SHAPE.
+    /// - `context`: may be NULL.
     pub fn cohort_ndarray_from_host(
         data: *const c_void,
         bytes: usize,
@@ -134,6 +150,8 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// Makes an array of one value, converted to its dtype.
+    ///
+    /// - `context`: may be NULL.
     pub fn cohort_ndarray_full(
         shape: *const i64,
         num_axes: i32,
@@ -144,6 +162,8 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Copies all elements to host memory, waiting for the work that writes them.
     ///
+    /// - `bytes`: The size of out_data: exactly cohort_ndarray_bytes(), else COHORT_ERROR_SHAPE.
+    ///
     /// Returns: NULL, or COHORT_ERROR_EXECUTION.
     pub fn cohort_ndarray_read(
         array: *const cohort_ndarray,
@@ -151,6 +171,8 @@ extern "C" {
         bytes: usize,
     ) -> *mut cohort_error;
     /// Makes a view of the same memory with another shape of as many elements, else COHORT_ERROR_SHAPE.
+    ///
+    /// - `shape`: One length may be -1: what is left over.
     pub fn cohort_ndarray_reshape(
         array: *const cohort_ndarray,
         shape: *const i64,
@@ -158,6 +180,8 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// As cohort_ndarray_reshape(), but a shape of fewer elements is allowed too and views the first of them. No -1.
+    ///
+    /// - `shape`: One length may be -1: what is left over.
     pub fn cohort_ndarray_reshape_prefix(
         array: *const cohort_ndarray,
         shape: *const i64,
@@ -165,6 +189,9 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// Reads the shape.
+    ///
+    /// - `out_shape`: may be NULL. `capacity` lengths, the first num_axes of which are written; must be large enough. NULL: none.
+    /// - `out_num_axes`: may be NULL. The number of axes; may be NULL.
     pub fn cohort_ndarray_shape(
         array: *const cohort_ndarray,
         out_shape: *mut i64,
@@ -189,6 +216,9 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// Takes the range \[begin, end) along an axis: a view if that is axis 0, else a copy.
+    ///
+    /// - `axis`: Negative counts from the last.
+    /// - `end`: At most the length and above begin, which is not negative; INT64_MAX: the length.
     pub fn cohort_ndarray_slice_axis(
         array: *const cohort_ndarray,
         axis: i32,
@@ -198,12 +228,16 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Lends an array to another library as a DLPack `DLManagedTensorVersioned` of version 1. Waits for the work that writes
     /// it.
+    ///
+    /// - `out_managed`: A `DLManagedTensorVersioned *`, the caller's until its deleter is called. It keeps the memory alive, and its deleter may be called on any thread, after every handle is freed as well. It is no handle: cohort_live_handles() does not count it.
     pub fn cohort_ndarray_to_dlpack(
         array: *const cohort_ndarray,
         out_managed: *mut *mut c_void,
     ) -> *mut cohort_error;
     /// As cohort_ndarray_to_dlpack(), for libraries that know DLPack before its version 1 (NumPy before 2.1, PyTorch unless
     /// asked for more): out_managed is a `DLManagedTensor *`.
+    ///
+    /// - `out_managed`: A `DLManagedTensorVersioned *`, the caller's until its deleter is called. It keeps the memory alive, and its deleter may be called on any thread, after every handle is freed as well. It is no handle: cohort_live_handles() does not count it.
     pub fn cohort_ndarray_to_dlpack_unversioned(
         array: *const cohort_ndarray,
         out_managed: *mut *mut c_void,
@@ -216,6 +250,11 @@ extern "C" {
     ///
     /// Queued work and views hold references: the memory must stay until the deleter is called, and keep its contents while
     /// work that reads it is queued.
+    ///
+    /// - `data`: may be NULL. Aligned to the size of an element; as many bytes as the shape takes. NULL only if that is 0.
+    /// - `context`: may be NULL. A CPU context.
+    /// - `deleter`: may be NULL. Called when the last reference is gone; NULL: nothing is. Not called if this call fails.
+    /// - `user_data`: may be NULL. Passed to the deleter.
     pub fn cohort_ndarray_wrap(
         data: *mut c_void,
         shape: *const i64,
@@ -227,12 +266,16 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// Copies host memory to all elements, behind the work that uses them. When it returns, data is no longer needed.
+    ///
+    /// - `bytes`: The size of data: exactly cohort_ndarray_bytes(), else COHORT_ERROR_SHAPE.
     pub fn cohort_ndarray_write(
         array: *mut cohort_ndarray,
         data: *const c_void,
         bytes: usize,
     ) -> *mut cohort_error;
     /// Makes an array of zeros.
+    ///
+    /// - `context`: may be NULL.
     pub fn cohort_ndarray_zeros(
         shape: *const i64,
         num_axes: i32,

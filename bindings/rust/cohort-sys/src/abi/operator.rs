@@ -33,7 +33,12 @@ extern "C" {
         options: *mut cohort_invoke_options,
         struct_size: usize,
     );
-    /// An attribute. Out parameters may be NULL.
+    /// An attribute.
+    ///
+    /// - `out_name`: may be NULL.
+    /// - `out_type`: may be NULL. As MXNet writes it: "int", "float", "boolean", "Shape(tuple)", "{'relu', 'tanh'}"...
+    /// - `out_default`: may be NULL, NULL may come out. The default as text; NULL if a value is required.
+    /// - `out_doc`: may be NULL.
     pub fn cohort_operator_attr(
         op: *const c_char,
         index: usize,
@@ -42,14 +47,24 @@ extern "C" {
         out_default: *mut *const c_char,
         out_doc: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// The numbers that an attribute may be given, of a tuple each of its entries. Out parameters may be NULL.
+    /// The numbers that an attribute may be given, of a tuple each of its entries.
+    ///
+    /// - `out_low`: may be NULL. The least one; -infinity where there is no bound, and for attributes that are no numbers.
+    /// - `out_high`: may be NULL. The largest one; infinity likewise. A default may lie outside, where it has a meaning of its own.
     pub fn cohort_operator_attr_range(
         op: *const c_char,
         index: usize,
         out_low: *mut f64,
         out_high: *mut f64,
     ) -> *mut cohort_error;
-    /// What an operator is. Out parameters may be NULL.
+    /// What an operator is.
+    ///
+    /// - `out_canonical`: may be NULL. The name that it is known by in JSON; op itself if op is no alias.
+    /// - `out_doc`: may be NULL. One sentence or more.
+    /// - `out_num_attrs`: may be NULL. The number of its attributes.
+    /// - `out_num_inputs`: may be NULL. The number of inputs declared, auxiliary states included. Where it takes any number, the first stands for all of them, and further ones are those that it has in their place with some attributes (UpSampling: `data` and `weight` where it is bilinear).
+    /// - `out_num_outputs`: may be NULL. The number of its outputs with all attributes at their defaults, hidden ones included.
+    /// - `out_count_attr`: may be NULL. Where it takes any number of inputs, the attribute that counts them ("num_args"); else "". "__num_inputs__" where MXNet has none: taken, and not kept.
     pub fn cohort_operator_info(
         op: *const c_char,
         out_canonical: *mut *const c_char,
@@ -59,7 +74,11 @@ extern "C" {
         out_num_outputs: *mut usize,
         out_count_attr: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// An input. Which ones a node has can depend on its attributes (no bias with `no_bias`). Out parameters may be NULL.
+    /// An input. Which ones a node has can depend on its attributes (no bias with `no_bias`).
+    ///
+    /// - `out_name`: may be NULL.
+    /// - `out_doc`: may be NULL.
+    /// - `out_is_aux`: may be NULL. 1 if it is an auxiliary state, which the operator updates.
     pub fn cohort_operator_input(
         op: *const c_char,
         index: usize,
@@ -74,7 +93,8 @@ extern "C" {
         index: usize,
         out_has_gradient: *mut cohort_bool,
     ) -> *mut cohort_error;
-    /// Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as one).
+    /// Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as
+    /// one).
     ///
     /// Returns when the work is queued; on the host, work of a few microseconds may have been done by then. All that is
     /// applied on one context runs in the order of the calls; work of executors, groups and copies on the same arrays comes
@@ -89,6 +109,12 @@ extern "C" {
     ///
     /// Threads: any, at the same time, too, on different arrays; or on the same ones if none of them is written.
     ///
+    /// - `keys`: The operator's attributes as text.
+    /// - `inputs`: Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the states of an optimizer's operator) are written.
+    /// - `outputs`: may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that lie over inputs or over each other: the result is as if all of it were computed, and then each output written in turn. NULL with num_outputs 0: new ones.
+    /// - `options`: may be NULL. NULL: all defaults.
+    /// - `out_outputs`: may be NULL. The outputs in order, given or new. May be NULL only if outputs are given.
+    ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_NAME              no such operator or attribute
     ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of inputs or outputs; an attribute out of its range
@@ -98,8 +124,8 @@ extern "C" {
     ///   COHORT_ERROR_OUT_OF_MEMORY     no room for new outputs or working memory
     ///   COHORT_ERROR_EXECUTION         an input is known not to have been written
     /// and nothing was queued. Errors of the queued work come out as COHORT_ERROR_EXECUTION wherever an output, or an input
-    /// that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that does
-    /// not depend on it is not concerned, and cohort_wait_all() does not tell of it.
+    /// that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that
+    /// does not depend on it is not concerned, and cohort_wait_all() does not tell of it.
     pub fn cohort_operator_invoke(
         op: *const c_char,
         keys: *const *const c_char,

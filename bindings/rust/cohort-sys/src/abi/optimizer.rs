@@ -8,9 +8,10 @@ extern "C" {
     /// Makes an optimizer.
     ///
     /// For all: learning_rate; wd, weight decay (0); rescale_grad, which gradients are multiplied by (1); clip_gradient,
-    /// their largest absolute value after that (none; 0 is none, too); begin_num_update (0); multi_precision, a float32 copy of
-    /// float16 and bfloat16 parameters ("False"). Gradients are sums over the batch where the loss does not say otherwise:
-    /// rescale_grad is then 1 / batch size, which the caller sets. learning_rate is 0.01 where nothing else is said. Then:
+    /// their largest absolute value after that (none; 0 is none, too); begin_num_update (0); multi_precision, a float32 copy
+    /// of float16 and bfloat16 parameters ("False"). Gradients are sums over the batch where the loss does not say
+    /// otherwise: rescale_grad is then 1 / batch size, which the caller sets. learning_rate is 0.01 where nothing else is
+    /// said. Then:
     ///
     ///   "sgd"           momentum 0; MXNet's older name for it, "ccsgd", is taken, too
     ///   "nag"           momentum 0
@@ -23,7 +24,8 @@ extern "C" {
     ///   "adadelta"      rho 0.9, epsilon 1e-5; takes no notice of the learning rate; weight decay apart from the gradient
     ///   "rmsprop"       learning_rate 0.001, gamma1 0.9, gamma2 0.9, epsilon 1e-8, centered 0, clip_weights none
     ///   "adagrad"       epsilon 1e-7, which MXNet spells eps here: both are taken, for all optimizers
-    ///   "groupadagrad"  epsilon 1e-5; adagrad with one history for each row, whatever else a parameter has for axes. wd is 0
+    ///   "groupadagrad"  epsilon 1e-5; adagrad with one history for each row, whatever else a parameter has for axes. wd is
+    ///                   0
     ///   "ftrl"          learning_rate 0.1, lamda1 0.01, beta 1
     ///   "ftml"          beta1 0.6, beta2 0.999, epsilon 1e-8
     ///   "signum"        momentum 0.9, wd_lh 0; goes by the sign of the gradient
@@ -32,18 +34,21 @@ extern "C" {
     ///                   bias_correction 1; Adam whose rate goes by the norms of each parameter, which the bounds limit, and
     ///                   of its step
     ///   "lars"          momentum 0, eta 0.001, epsilon 0, momentum_correction 1; SGD whose rate goes by the norms of each
-    ///                   parameter and its gradient, but for names that end in gamma, beta or bias, and whose momentum follows
-    ///                   changes of the rate. Parameters that end in `_gamma` do not decay
+    ///                   parameter and its gradient, but for names that end in gamma, beta or bias, and whose momentum
+    ///                   follows changes of the rate. Parameters that end in `_gamma` do not decay
     ///   "lbsgd"         momentum 0, warmup_strategy "linear", warmup_epochs 5, batch_scale 1, updates_per_epoch 32,
-    ///                   begin_epoch 0, num_epochs 60 (of no effect); SGD for large batches: batch_scale gradients make a step,
-    ///                   whose rate grows to batch_scale times the learning rate along "linear", "power2" or "sqrt", or goes by
-    ///                   the norms of parameter and gradient, "lars". The learning rate is that of a schedule before the update.
-    ///                   get and set have a strategy as its place among these four, 0 to 3
-    ///   "sgld"          seed 0; Langevin dynamics: half a step, and normal noise of variance learning_rate, which the seed, the
-    ///                   parameter's name and its number of updates choose: the same on every device, and on every run
+    ///                   begin_epoch 0, num_epochs 60 (of no effect); SGD for large batches: batch_scale gradients make a
+    ///                   step, whose rate grows to batch_scale times the learning rate along "linear", "power2" or "sqrt",
+    ///                   or goes by the norms of parameter and gradient, "lars". The learning rate is that of a schedule
+    ///                   before the update. get and set have a strategy as its place among these four, 0 to 3
+    ///   "sgld"          seed 0; Langevin dynamics: half a step, and normal noise of variance learning_rate, which the seed,
+    ///                   the parameter's name and its number of updates choose: the same on every device, and on every run
     ///   "test"          adds the gradient, times rescale_grad
     ///
     /// "sgd", "adam" and "lars" take MXNet's lazy_update as well, which is for sparse gradients and does nothing here.
+    ///
+    /// - `name`: In any case of letters.
+    /// - `keys`: Settings as text, in MXNet's names: "0.01", "True".
     ///
     /// Returns: NULL, or COHORT_ERROR_NAME (no such optimizer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
     pub fn cohort_optimizer_create(
@@ -54,6 +59,8 @@ extern "C" {
         out_optimizer: *mut *mut cohort_optimizer,
     ) -> *mut cohort_error;
     /// Frees a handle; NULL does nothing.
+    ///
+    /// - `optimizer`: may be NULL.
     pub fn cohort_optimizer_free(
         optimizer: *mut cohort_optimizer,
     );
@@ -80,9 +87,13 @@ extern "C" {
         data: *const c_void,
         bytes: usize,
     ) -> *mut cohort_error;
-    /// The loss scale of the group that this optimizer has updated last, as cohort_group_loss_scale() has it. It is saved with
-    /// the states; a group that is updated after states were loaded goes on from it with its next backward pass. For the pass
-    /// before that, too, give it to cohort_group_set_loss_scale() after loading. Out parameters may be NULL.
+    /// The loss scale of the group that this optimizer has updated last, as cohort_group_loss_scale() has it. It is saved
+    /// with the states; a group that is updated after states were loaded goes on from it with its next backward pass. For
+    /// the pass before that, too, give it to cohort_group_set_loss_scale() after loading.
+    ///
+    /// - `out_scale`: may be NULL. 1, and the others 0, if there is none.
+    /// - `out_num_good`: may be NULL.
+    /// - `out_num_skipped`: may be NULL.
     pub fn cohort_optimizer_loss_scale(
         optimizer: *const cohort_optimizer,
         out_scale: *mut f64,
@@ -90,7 +101,10 @@ extern "C" {
         out_num_skipped: *mut u64,
     ) -> *mut cohort_error;
     /// The multipliers that hold for a parameter. Not set: learning rate 1; weight decay 1 for names that end in `_weight`
-    /// or `_gamma` ("lars": in `_weight`), else 0. Out parameters may be NULL.
+    /// or `_gamma` ("lars": in `_weight`), else 0.
+    ///
+    /// - `out_lr_mult`: may be NULL.
+    /// - `out_wd_mult`: may be NULL.
     pub fn cohort_optimizer_mult(
         optimizer: *const cohort_optimizer,
         param: *const c_char,
@@ -103,7 +117,9 @@ extern "C" {
         optimizer: *const cohort_optimizer,
         path: *const c_char,
     ) -> *mut cohort_error;
-    /// As cohort_optimizer_save_states(), into memory: out_data NULL asks for the size.
+    /// As cohort_optimizer_save_states(), into memory.
+    ///
+    /// - `out_data`: may be NULL. NULL: only the size is wanted.
     pub fn cohort_optimizer_save_states_memory(
         optimizer: *const cohort_optimizer,
         out_data: *mut c_void,
@@ -127,6 +143,8 @@ extern "C" {
     ///   "multifactor"  times `factor` (1) at each of the updates in `step`, "(100, 200)"
     ///   "poly"         from base to final_lr (0) over max_update updates with power `pwr` (2)
     ///   "cosine"       from base to final_lr (0) over max_update updates
+    ///
+    /// - `name`: may be NULL. NULL: no schedule; the learning rate stays where it is.
     pub fn cohort_optimizer_set_lr_schedule(
         optimizer: *mut cohort_optimizer,
         name: *const c_char,
@@ -143,9 +161,14 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Updates one parameter from its gradient. Queued.
     ///
-    /// Returns: NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION: what it would
-    ///   read is known to be bad. Then it is not counted. If it fails later, weight and states are bad until they are written
-    ///   again, the states by cohort_optimizer_load_states().
+    /// - `param`: The name that states, counts and multipliers go by.
+    /// - `copy`: Which copy of the parameter this is: each has states of its own. 0 for the only one.
+    /// - `weight`: The parameter; written.
+    /// - `grad`: Its gradient: of the same shape, dtype and context.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION: what it
+    ///   would read is known to be bad. Then it is not counted. If it fails later, weight and states are bad until they are
+    ///   written again, the states by cohort_optimizer_load_states().
     pub fn cohort_optimizer_update(
         optimizer: *mut cohort_optimizer,
         param: *const c_char,

@@ -18,13 +18,19 @@ pub const COHORT_SYMBOL_INPUTS: cohort_symbol_list = 3;
 pub const COHORT_SYMBOL_LABELS: cohort_symbol_list = 4;
 
 extern "C" {
-    /// An attribute of the head's node; *out_value is NULL if it has none of that key, or if there are several heads.
+    /// An attribute of the head's node.
+    ///
+    /// - `out_value`: NULL may come out. NULL if the node has none of that key, or if there are several heads.
     pub fn cohort_symbol_attr(
         symbol: *const cohort_symbol,
         key: *const c_char,
         out_value: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// An attribute of that list, sorted by key within a node. Out parameters may be NULL.
+    /// An attribute of that list, sorted by key within a node.
+    ///
+    /// - `out_node`: may be NULL.
+    /// - `out_key`: may be NULL.
+    /// - `out_value`: may be NULL.
     pub fn cohort_symbol_attr_at(
         symbol: *const cohort_symbol,
         all: cohort_bool,
@@ -33,12 +39,18 @@ extern "C" {
         out_key: *mut *const c_char,
         out_value: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// Makes a symbol whose heads are the inputs of the head nodes. *out_symbol is NULL if these have none.
+    /// Makes a symbol whose heads are the inputs of the head nodes.
+    ///
+    /// - `out_symbol`: NULL may come out. NULL if these have none.
     pub fn cohort_symbol_children(
         symbol: *const cohort_symbol,
         out_symbol: *mut *mut cohort_symbol,
     ) -> *mut cohort_error;
     /// Replaces variables by other symbols, in a copy.
+    ///
+    /// - `names`: may be NULL. The variable that each is for; NULL: in the order of the arguments. Unknown: COHORT_ERROR_NAME.
+    /// - `inputs`: Symbols of one output each.
+    /// - `name`: may be NULL. The head's new name; NULL or "": it keeps its own.
     pub fn cohort_symbol_compose(
         symbol: *const cohort_symbol,
         names: *const *const c_char,
@@ -56,6 +68,12 @@ extern "C" {
     ///
     /// Inputs that are not given become variables called `\<name\>_\<input\>`, as in `fc1_weight`.
     ///
+    /// - `op`: An operator's name, as cohort_operator_name() lists them.
+    /// - `name`: may be NULL. The node's name; NULL or "": the operator's in lower case and a number, unique in the process, so that whatever anybody composes fits into one network. Which number it is depends on who else composes: who saves parameters gives names, as frontends do that count by thread or by scope.
+    /// - `keys`: The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An operator that has none takes and keeps any, as in MXNet.
+    /// - `inputs`: Symbols of one output each. An operator that takes any number of inputs gets one symbol for each, and counts them itself if its count attribute is not among the keys. An operator that runs graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp: graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk, _sg_mkldnn_selfatt_valatt: layer) gets these first, each a symbol of all outputs of its graph, whose variables are its inputs; the rest attributes tell as in MXNet's JSON.
+    /// - `input_names`: may be NULL. The operator's input that each is for; NULL: in the operator's order.
+    ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing
     ///   COHORT_ERROR_INVALID_ARGUMENT  an attribute out of its range; too many inputs; an input of several outputs
@@ -71,10 +89,14 @@ extern "C" {
         out_symbol: *mut *mut cohort_symbol,
     ) -> *mut cohort_error;
     /// Frees a handle; NULL does nothing.
+    ///
+    /// - `symbol`: may be NULL.
     pub fn cohort_symbol_free(
         symbol: *mut cohort_symbol,
     );
     /// Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
+    ///
+    /// - `bytes`: The length of json, without an ending zero.
     ///
     /// Returns: NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, operators that are not known (the
     ///   error names all of them, each with its nodes) or an attribute that is not (it names node and operator).
@@ -90,6 +112,13 @@ extern "C" {
         out_symbol: *mut *mut cohort_symbol,
     ) -> *mut cohort_error;
     /// As cohort_symbol_infer_shape(), for dtypes: known's shapes are not read; contradictions are COHORT_ERROR_DTYPE.
+    ///
+    /// - `known`: may be NULL. Shapes by name, of arguments or auxiliary states; entries without names are taken in the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none. `__shape__` attributes take part.
+    /// - `partial`: 1: what was found, also when it is not all.
+    /// - `out_complete`: 1 if every shape is known, else 0.
+    /// - `out_args`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
+    /// - `out_outputs`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
+    /// - `out_aux`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
     pub fn cohort_symbol_infer_dtype(
         symbol: *const cohort_symbol,
         known: *const cohort_descs,
@@ -100,6 +129,13 @@ extern "C" {
         out_aux: *mut *mut cohort_descs,
     ) -> *mut cohort_error;
     /// Infers the shapes of all arguments, outputs and auxiliary states.
+    ///
+    /// - `known`: may be NULL. Shapes by name, of arguments or auxiliary states; entries without names are taken in the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none. `__shape__` attributes take part.
+    /// - `partial`: 1: what was found, also when it is not all.
+    /// - `out_complete`: 1 if every shape is known, else 0.
+    /// - `out_args`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
+    /// - `out_outputs`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
+    /// - `out_aux`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_NAME   a known name is neither argument nor auxiliary state
@@ -123,7 +159,9 @@ extern "C" {
         path: *const c_char,
         out_symbol: *mut *mut cohort_symbol,
     ) -> *mut cohort_error;
-    /// The name of the head's node; *out_name is NULL if there are several heads.
+    /// The name of the head's node.
+    ///
+    /// - `out_name`: NULL may come out. NULL if there are several heads.
     pub fn cohort_symbol_name(
         symbol: *const cohort_symbol,
         out_name: *mut *const c_char,
@@ -171,6 +209,8 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Sets attributes of the head's node, for this handle: symbols composed from it before keep the ones they had.
     ///
+    /// - `keys`: As for cohort_symbol_variable(). `\<input\>_lr_mult` and the like: COHORT_ERROR_NAME with advice. Attributes; each key starts and ends with two underscores (`__shape__`, `__lr_mult__`), or is one of the short names ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage. Others: COHORT_ERROR_NAME.
+    ///
     /// Returns: NULL, or COHORT_ERROR_STATE if there are several heads; nothing is set then.
     pub fn cohort_symbol_set_attrs(
         symbol: *mut cohort_symbol,
@@ -190,6 +230,9 @@ extern "C" {
     /// number of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the same of COHORT_STORAGE_; `__layout__` "TNC";
     /// `__lr_mult__` and `__wd_mult__` "0.5"; `__ctx_group__` any word, see cohort_group_options; `__init__`, see
     /// cohort_initializer_apply(). All others are kept for the caller, and in JSON.
+    ///
+    /// - `name`: Not empty.
+    /// - `keys`: Attributes; each key starts and ends with two underscores (`__shape__`, `__lr_mult__`), or is one of the short names ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage. Others: COHORT_ERROR_NAME.
     pub fn cohort_symbol_variable(
         name: *const c_char,
         keys: *const *const c_char,

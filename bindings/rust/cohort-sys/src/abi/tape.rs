@@ -43,16 +43,20 @@ extern "C" {
         options: *mut cohort_backward_options,
         struct_size: usize,
     );
-    /// Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked. Queued: what
-    /// fails comes out where a gradient is read.
+    /// Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked. Queued:
+    /// what fails comes out where a gradient is read.
     ///
     /// Of the sum of all heads, each multiplied by its head gradient. A marked array that no head was made from keeps its
     /// gradient; one that a head was made from, but by operators through which no gradient flows (BlockGrad, argmax), gets
     /// zeros. With create_graph the gradient arrays are themselves recorded, whether the tape is paused or not.
     ///
+    /// - `heads`: Marked arrays, or what recorded operators made.
+    /// - `head_grads`: may be NULL, entries may be NULL. For each the head gradient, of its shape, dtype and context; NULL entries, or NULL for all: ones.
+    /// - `options`: may be NULL. NULL: all defaults.
+    ///
     /// Returns: NULL, or
-    ///   COHORT_ERROR_STATE             a head is not in a recorded graph, maybe because a backward pass has been through it;
-    ///                                  an array that is needed was overwritten; nothing was computed
+    ///   COHORT_ERROR_STATE             a head is not in a recorded graph, maybe because a backward pass has been through
+    ///                                  it; an array that is needed was overwritten; nothing was computed
     ///   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a head gradient that does not fit its head; nothing was computed
     ///   COHORT_ERROR_UNSUPPORTED       create_graph has been, and the gradient of an operator has no gradient itself, as of
     ///                                  RNN, CTCLoss, samplers and Correlation (the error names it)
@@ -70,12 +74,20 @@ extern "C" {
         out_tape: *mut *mut cohort_tape,
     ) -> *mut cohort_error;
     /// Frees a tape and what it keeps; arrays in handles stay. NULL does nothing.
+    ///
+    /// - `tape`: may be NULL.
     pub fn cohort_tape_free(
         tape: *mut cohort_tape,
     );
     /// Records a function that the host has computed itself, with a callback for its gradients.
     ///
     /// Does nothing but call `release` if the tape is paused or knows none of the inputs.
+    ///
+    /// - `inputs`: The arrays that it was computed from.
+    /// - `outputs`: The arrays that it gave; none of them an input or marked.
+    /// - `backward`: See there.
+    /// - `release`: may be NULL. Called once, when backward will not be called any more; may be NULL.
+    /// - `user_data`: may be NULL. Passed to both.
     ///
     /// Returns: NULL, or an error as of cohort_tape_invoke(); then neither callback is ever called.
     pub fn cohort_tape_function(
@@ -91,6 +103,12 @@ extern "C" {
     /// As cohort_tape_backward(), for some arrays alone, whose gradients come out as new arrays; those of marks are not
     /// touched.
     ///
+    /// - `heads`: Marked arrays, or what recorded operators made.
+    /// - `head_grads`: may be NULL, entries may be NULL. For each the head gradient, of its shape, dtype and context; NULL entries, or NULL for all: ones.
+    /// - `variables`: Marked arrays, or what recorded operators made.
+    /// - `options`: may be NULL. NULL: all defaults.
+    /// - `out_gradients`: A gradient for each variable; zeros where no head was made from it.
+    ///
     /// Returns: As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph.
     pub fn cohort_tape_grad(
         tape: *mut cohort_tape,
@@ -103,6 +121,12 @@ extern "C" {
         out_gradients: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
     /// Applies an operator to arrays as cohort_operator_invoke() does, and records it.
+    ///
+    /// - `keys`: The operator's attributes as text.
+    /// - `inputs`: Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the states of an optimizer's operator) are written.
+    /// - `outputs`: may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that lie over inputs or over each other: the result is as if all of it were computed, and then each output written in turn. NULL with num_outputs 0: new ones.
+    /// - `options`: may be NULL. As there, but for is_train, which is the tape's to say and must be 0. With the same seed a random operator may draw other numbers when it is recorded than when it is not.
+    /// - `out_outputs`: may be NULL. The outputs in order, given or new. May be NULL only if outputs are given.
     ///
     /// Returns: NULL, or an error as there, or
     ///   COHORT_ERROR_INVALID_ARGUMENT  an input is a part of an array that the tape knows; an output is a marked array and
@@ -134,6 +158,10 @@ extern "C" {
     /// Marks arrays that want gradients. From here on each is a variable: gradients flow to it, and not to what it was made
     /// from. Marking a marked array replaces its gradient and request; COHORT_GRAD_NULL takes the mark away.
     ///
+    /// - `arrays`: Of floating types. One that was made by a recorded operator becomes a variable of its own.
+    /// - `gradients`: may be NULL, entries may be NULL. For each the array that takes its gradient, of its shape, dtype and context; NULL entries, or NULL for all: none, for cohort_tape_grad() alone. Not read with COHORT_GRAD_NULL.
+    /// - `grad_reqs`: may be NULL. For each a COHORT_GRAD_ constant; NULL: COHORT_GRAD_WRITE for all.
+    ///
     /// Returns: NULL, or, with nothing marked,
     ///   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a gradient that does not fit its array, or an array of integers
     ///   COHORT_ERROR_INVALID_ARGUMENT        an array that is a part of one that the tape knows, or of another of these
@@ -151,6 +179,9 @@ extern "C" {
         out_num: *mut usize,
     ) -> *mut cohort_error;
     /// Pauses or resumes recording: while paused, operators are applied and nothing else.
+    ///
+    /// - `recording`: 0 or 1.
+    /// - `out_previous`: may be NULL. What it was before. May be NULL.
     pub fn cohort_tape_set_recording(
         tape: *mut cohort_tape,
         recording: cohort_bool,
@@ -160,6 +191,9 @@ extern "C" {
     ///
     /// The gradient of an operator is that of the mode in which it was applied, whatever the mode is when backward runs: a
     /// backward pass has no mode of its own, as MXNet's train_mode has it.
+    ///
+    /// - `training`: 1: training, as Dropout and BatchNorm have it; 0: prediction.
+    /// - `out_previous`: may be NULL. What it was before. May be NULL.
     pub fn cohort_tape_set_training(
         tape: *mut cohort_tape,
         training: cohort_bool,

@@ -82,10 +82,10 @@ pub struct cohort_trace_options {
 }
 
 extern "C" {
-    /// Begins a span of the host's own, shown on a row of that name beside those of queues: "epoch 3" on row "training". Rows
-    /// belong to no thread; spans of one row nest. Spans may be begun and ended whether the trace runs or not, so that a host
-    /// need not know who starts and stops it: what is recorded of one is the part in which it runs, each part a span of its
-    /// own. Marks and counters are noted only while it runs. Several threads may make these calls at once.
+    /// Begins a span of the host's own, shown on a row of that name beside those of queues: "epoch 3" on row "training".
+    /// Rows belong to no thread; spans of one row nest. Spans may be begun and ended whether the trace runs or not, so that
+    /// a host need not know who starts and stops it: what is recorded of one is the part in which it runs, each part a span
+    /// of its own. Marks and counters are noted only while it runs. Several threads may make these calls at once.
     ///
     /// Returns: NULL, or COHORT_ERROR_STATE: 1024 spans of the row are open, or spans of 1024 rows; or
     ///   COHORT_ERROR_INVALID_ARGUMENT: the trace runs and has 1024 rows of other names
@@ -106,6 +106,8 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Makes a trace, which does not run yet.
     ///
+    /// - `options`: may be NULL.
+    ///
     /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT: a rate that is negative or not finite
     pub fn cohort_trace_create(
         options: *const cohort_trace_options,
@@ -117,6 +119,8 @@ extern "C" {
         row: *const c_char,
     ) -> *mut cohort_error;
     /// Ends it, running or not.
+    ///
+    /// - `trace`: may be NULL.
     pub fn cohort_trace_free(
         trace: *mut cohort_trace,
     );
@@ -128,12 +132,13 @@ extern "C" {
     /// The events in Chrome's format, for chrome://tracing, Perfetto and the like; may be asked for while it runs.
     ///
     /// One JSON object, `traceEvents` in it. A queue of a device is a thread, and so is a thread of the host's; their names
-    /// say which; beyond 1024 of them, further ones share rows, on which spans may overlap. Spans (`ph` "X") are named by the node, parameter or call, `cat` is operator, pass, copy, exchange, update,
-    /// wait, call or user; spans of one thread nest. `args` has, where they are known: `op` and `kernel`, which the operator
-    /// and its implementation are; `flops`, `gflop_per_s`, `bytes`, `gbyte_per_s`; and `bound_us`, the time that the machine
-    /// would take at least, which is due to `bound`, "flops" or "bytes", and `of_bound`, that by the time it took, which is
-    /// above 1 where arrays were in a cache. Events `cohort_machine` have what each thread can do; it is measured when this,
-    /// or totals, are first asked for, in about a tenth of a second.
+    /// say which; beyond 1024 of them, further ones share rows, on which spans may overlap. Spans (`ph` "X") are named by
+    /// the node, parameter or call, `cat` is operator, pass, copy, exchange, update, wait, call or user; spans of one thread
+    /// nest. `args` has, where they are known: `op` and `kernel`, which the operator and its implementation are; `flops`,
+    /// `gflop_per_s`, `bytes`, `gbyte_per_s`; and `bound_us`, the time that the machine would take at least, which is due to
+    /// `bound`, "flops" or "bytes", and `of_bound`, that by the time it took, which is above 1 where arrays were in a cache.
+    /// Events `cohort_machine` have what each thread can do; it is measured when this, or totals, are first asked for, in
+    /// about a tenth of a second.
     ///
     /// The text belongs to the trace, until this is called again.
     pub fn cohort_trace_json(
@@ -172,8 +177,12 @@ extern "C" {
         out_text: *mut *const c_char,
     ) -> *mut cohort_error;
     /// One row of totals, those that took longest first; of all events, those dropped among them. The rows are those of the
-    /// last cohort_trace_num_totals() with the same `by`, whatever was recorded since; after cohort_trace_clear(), or without
-    /// such a call, those at the first call of this.
+    /// last cohort_trace_num_totals() with the same `by`, whatever was recorded since; after cohort_trace_clear(), or
+    /// without such a call, those at the first call of this.
+    ///
+    /// - `out_name`: The node, parameter or call; "" in rows of operators. Both texts belong to the trace, until this is called again.
+    /// - `out_op`: The operator or optimizer; "" where there is none.
+    /// - `out_total`: struct_size is set by the caller.
     pub fn cohort_trace_total(
         trace: *mut cohort_trace,
         by: cohort_totals_by,

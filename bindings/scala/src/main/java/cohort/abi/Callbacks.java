@@ -30,8 +30,8 @@ public final class Callbacks {
     }
 
     /**
-     * Makes what belongs to one bound node, from its forward passes to its backward passes. A node is bound by each executor
-     * and each device, for training and for inference apart; each application to arrays is a node of its own.
+     * Makes what belongs to one bound node, from its forward passes to its backward passes. A node is bound by each
+     * executor and each device, for training and for inference apart; each application to arrays is a node of its own.
      */
     public interface CustomCreateFn extends Callback {
         int invoke(Pointer keys, Pointer values, long num_attrs, Pointer context, Pointer out_state, long user_data);
@@ -55,8 +55,8 @@ public final class Callbacks {
     }
 
     /**
-     * Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths of
-     * 0 cannot be told by it: they are those that are not known.
+     * Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths
+     * of 0 cannot be told by it: they are those that are not known.
      */
     public interface CustomInferFn extends Callback {
         int invoke(Pointer keys, Pointer values, long num_attrs, long known, long inputs, long aux, long outputs, long user_data);

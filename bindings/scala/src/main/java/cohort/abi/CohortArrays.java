@@ -13,7 +13,11 @@ public final class CohortArrays {
         Loader.register(CohortArrays.class);
     }
 
-    /** Appends an entry. */
+    /**
+     * Appends an entry.
+     * @param name may be NULL. NULL or "": none. Names may repeat here; looking a repeated one up is an error.
+     * @param array may be NULL. NULL: an entry without an array (an argument without gradient).
+     */
     public static native long cohort_arrays_add(long arrays, String name, long array);
 
     /** Makes an empty list. */
@@ -25,10 +29,16 @@ public final class CohortArrays {
      */
     public static native long cohort_arrays_find(long arrays, String name, long[] out_index);
 
-    /** Frees a list, not the arrays that others hold; NULL does nothing. */
+    /**
+     * Frees a list, not the arrays that others hold; NULL does nothing.
+     * @param arrays may be NULL.
+     */
     public static native void cohort_arrays_free(long arrays);
 
-    /** A handle on the array of an entry; NULL if the entry has none. */
+    /**
+     * A handle on the array of an entry.
+     * @param out_array NULL may come out. NULL if the entry has none.
+     */
     public static native long cohort_arrays_get(long arrays, long index, long[] out_array);
 
     /**
@@ -36,27 +46,32 @@ public final class CohortArrays {
      * .npz (compressed ones, too). Its content says which it is, not its name. It is opened once, so that it may be a pipe;
      * a device that gives characters, such as a terminal, is refused (IO).
      *
-     * A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
-     * name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
-     * warning.
+     * A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the
+     * empty name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with
+     * one warning.
      * Returns: NULL, or
      *   COHORT_ERROR_IO           the file cannot be read (the error names it)
      *   COHORT_ERROR_FORMAT       it is damaged or cut short, or holds more than 2^20 arrays or COHORT_MAX_AXES axes; sizes
      *                             are checked before anything is allocated
-     *   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names it)
+     *   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names
+     *                             it)
      *   COHORT_ERROR_DEVICE       there is no such context
+     * @param context may be NULL. Where the arrays go, whatever the file says; NULL: cpu(0).
      */
     public static native long cohort_arrays_load(String path, Structs.Context context, long[] out_arrays);
 
-    /** As cohort_arrays_load(), from `bytes` bytes of memory, which are not kept. */
+    /**
+     * As cohort_arrays_load(), from `bytes` bytes of memory, which are not kept.
+     * @param context may be NULL. Where the arrays go, whatever the file says; NULL: cpu(0).
+     */
     public static native long cohort_arrays_load_memory(Buffer data, long bytes, Structs.Context context, long[] out_arrays);
 
     /**
-     * As cohort_arrays_load() to cpu(0), but a .params file is not read: large arrays lie in a private mapping of the file,
-     * whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an array
-     * is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group has
-     * brought into the layouts that it likes best then take no memory of their own. What cannot be mapped, a pipe or one of
-     * NumPy's files, is loaded.
+     * As cohort_arrays_load() to cpu(0), but a .params file is not read: large arrays lie in a private mapping of the
+     * file, whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an
+     * array is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group
+     * has brought into the layouts that it likes best then take no memory of their own. What cannot be mapped, a pipe or
+     * one of NumPy's files, is loaded.
      *
      * As long as such an array lives the file must stay as it is: replacing it by renaming another one over it is fine, as
      * cohort_arrays_save() does it, while changing it in place changes the arrays, and shortening it in place ends the
@@ -82,7 +97,10 @@ public final class CohortArrays {
      */
     public static native long cohort_arrays_save(long arrays, String path);
 
-    /** As cohort_arrays_save(), into memory: out_data NULL asks for the size. */
+    /**
+     * As cohort_arrays_save(), into memory.
+     * @param out_data may be NULL. NULL: only the size is wanted.
+     */
     public static native long cohort_arrays_save_memory(long arrays, Buffer out_data, long capacity, long[] out_bytes);
 
     /**
@@ -94,14 +112,17 @@ public final class CohortArrays {
     public static native long cohort_arrays_save_npy(long arrays, String path);
 
     /**
-     * Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it has
-     * none. Nothing is compressed. Like cohort_arrays_save() otherwise.
+     * Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it
+     * has none. Nothing is compressed. Like cohort_arrays_save() otherwise.
      * Returns: As cohort_arrays_save(), and
      *   COHORT_ERROR_NAME   two arrays have one name, or a name has more than 65,531 bytes
      *   COHORT_ERROR_DTYPE  bfloat16, which NumPy does not have
      */
     public static native long cohort_arrays_save_npz(long arrays, String path);
 
-    /** Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME. */
+    /**
+     * Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME.
+     * @param array may be NULL. NULL: the entry is one without an array.
+     */
     public static native long cohort_arrays_set(long arrays, String name, long array);
 }

@@ -20,11 +20,17 @@ public final class CohortCheckpoint {
      *   COHORT_ERROR_IO           a file cannot be read (the error names it)
      *   COHORT_ERROR_FORMAT       a file is damaged, or a name has no colon
      *   COHORT_ERROR_UNSUPPORTED  an array is sparse
+     * @param out_symbol may be NULL. NULL: PREFIX-symbol.json is not read.
+     * @param out_arg_params Names without `arg:`.
+     * @param out_aux_params Names without `aux:`.
      */
     public static native long cohort_checkpoint_load(String prefix, int epoch, long[] out_symbol, long[] out_arg_params, long[] out_aux_params);
 
     /**
      * As cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it.
+     * @param out_symbol may be NULL. NULL: PREFIX-symbol.json is not read.
+     * @param out_arg_params Names without `arg:`.
+     * @param out_aux_params Names without `aux:`.
      */
     public static native long cohort_checkpoint_map(String prefix, int epoch, long[] out_symbol, long[] out_arg_params, long[] out_aux_params);
 
@@ -34,6 +40,11 @@ public final class CohortCheckpoint {
      *   COHORT_ERROR_INVALID_ARGUMENT  an entry has no name or no array
      *   COHORT_ERROR_IO                a file cannot be written (the error names it)
      *   COHORT_ERROR_EXECUTION         work that an array waits for failed
+     * @param prefix Path and beginning of the files' names; the folder must be there.
+     * @param epoch From 0; written with four digits or more.
+     * @param symbol may be NULL. NULL: PREFIX-symbol.json is not written.
+     * @param arg_params Named arrays, such as cohort_group_copy_params() gives.
+     * @param aux_params may be NULL. The same for auxiliary states; NULL: none.
      */
     public static native long cohort_checkpoint_save(String prefix, int epoch, long symbol, long arg_params, long aux_params);
 }

@@ -13,16 +13,23 @@ public final class CohortContext {
 
     /**
      * Reads a context from text: a device type, then an id from 0 in parentheses. "cpu(0)", "gpu(1)", "cpu_pinned(0)",
-     * "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first used.
+     * "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first
+     * used.
      */
     public static native long cohort_context_parse(String text, Structs.Context out_context);
 
-    /** Writes a context as text, "gpu(1)". */
+    /**
+     * Writes a context as text, "gpu(1)".
+     * @param context may be NULL.
+     * @param out_text may be NULL. `capacity` bytes, or NULL to ask for the size. 32 bytes are always enough.
+     * @param out_bytes may be NULL. The bytes needed, the ending zero included; may be NULL.
+     */
     public static native long cohort_context_text(Structs.Context context, byte[] out_text, long capacity, long[] out_bytes);
 
     /**
      * Limits what this process takes of a context's memory; 0: no limit. What would be more fails with
      * COHORT_ERROR_OUT_OF_MEMORY, that of queued work, too. What is in use already stays, even if it is more.
+     * @param context may be NULL.
      */
     public static native long cohort_device_limit_memory(Structs.Context context, long bytes);
 
@@ -31,10 +38,14 @@ public final class CohortContext {
      * been waited for may still hold some for a moment.
      *
      * Errors: COHORT_ERROR_DEVICE where there is no such device.
+     * @param context may be NULL.
      */
     public static native long cohort_device_memory(Structs.Context context, Structs.DeviceMemoryInfo out_info);
 
-    /** From now on the peak of a context is counted from what is in use now. */
+    /**
+     * From now on the peak of a context is counted from what is in use now.
+     * @param context may be NULL.
+     */
     public static native long cohort_device_reset_peak_memory(Structs.Context context);
 
     /** The bytes that one element of a dtype takes. Unknown: COHORT_ERROR_DTYPE. */
@@ -47,17 +58,21 @@ public final class CohortContext {
     public static native long cohort_dtype_text(int dtype, long[] out_text);
 
     /**
-     * The batch axis of a layout: where its first capital N stands. "NCHW": 0, "TNC": 1, no N: -1 (not batched), NULL: 0.
+     * The batch axis of a layout: where its first capital N stands. "NCHW": 0, "TNC": 1, no N: -1 (not batched).
+     * @param layout may be NULL. NULL: the axis is 0.
      */
     public static native long cohort_layout_batch_axis(String layout, int[] out_axis);
 
-    /** How many devices of a type this machine has. */
+    /**
+     * How many devices of a type this machine has.
+     * @param out_num For GPUs the number that the backend finds, 0 without backend or GPU. For the CPU types the number of processors this process may use, though any id from 0 is valid.
+     */
     public static native long cohort_num_devices(int device_type, long[] out_num);
 
     /**
      * Waits until all work queued so far on all devices is done, whoever queued it.
-     * Returns: NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work it
-     *   was: it comes out there as well, at the next call that waits for it.
+     * Returns: NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work
+     *   it was: it comes out there as well, at the next call that waits for it.
      */
     public static native long cohort_wait_all();
 }

@@ -18,8 +18,10 @@ public final class CohortCustom {
      * Registers a custom operator, for the whole process.
      *
      * Threads: any.
-     * Returns: NULL, or COHORT_ERROR_NAME if the name is taken, COHORT_ERROR_INVALID_ARGUMENT for a callback that is missing;
-     *         then no callback is ever called.
+     * Returns: NULL, or COHORT_ERROR_NAME if the name is taken, COHORT_ERROR_INVALID_ARGUMENT for a callback that is
+     *   missing; then no callback is ever called.
+     * @param op_type Its name; not "".
+     * @param op Copied.
      */
     public static native long cohort_custom_register(String op_type, Structs.CustomOp op);
 

@@ -11,7 +11,10 @@ public final class CohortError {
         Loader.register(CohortError.class);
     }
 
-    /** The class of an error; COHORT_SUCCESS for NULL. */
+    /**
+     * The class of an error.
+     * @param error may be NULL. NULL: COHORT_SUCCESS.
+     */
     public static native int cohort_error_code(long error);
 
     /**
@@ -19,17 +22,22 @@ public final class CohortError {
      */
     public static native String cohort_error_code_text(int code);
 
-    /** Frees an error. NULL, and an error that is freed already, do nothing. */
+    /**
+     * Frees an error. NULL, and an error that is freed already, do nothing.
+     * @param error may be NULL.
+     */
     public static native void cohort_error_free(long error);
 
     /**
-     * One line for a person: what, where, expected and found. "" for NULL. It is UTF-8, whatever it quotes: other bytes and
-     * control characters are written as \xNN, in the subject too. Lives until the error is freed.
+     * One line for a person: what, where, expected and found. It is UTF-8, whatever it quotes: other bytes and control
+     * characters are written as \xNN, in the subject too. Lives until the error is freed.
+     * @param error may be NULL. NULL: "".
      */
     public static native String cohort_error_message(long error);
 
     /**
-     * The operator, node, argument, array or file concerned; "" if there is none, and for NULL. Lives as the message does.
+     * The operator, node, argument, array or file concerned; "" if there is none. Lives as the message does.
+     * @param error may be NULL. NULL: "".
      */
     public static native String cohort_error_subject(long error);
 }

@@ -12,14 +12,19 @@ public final class CohortExecutor {
     }
 
     /**
-     * A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward.
+     * A handle on a live array. Outputs are zeros before the first forward.
      *
      * Of an output behind a node whose shape depends on values (`_contrib_boolean_mask`, `_npx_nonzero`, `_cvimdecode`):
-     * NULL before the first forward, and after each the array of the shape that was found, which need not be the one before.
+     * NULL before the first forward, and after each the array of the shape that was found, which need not be the one
+     * before.
+     * @param out_array NULL may come out. NULL for an argument without gradient.
      */
     public static native long cohort_executor_array(long executor, int list, long index, long[] out_array);
 
-    /** As cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME. */
+    /**
+     * As cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME.
+     * @param out_array NULL may come out. NULL for an argument without gradient.
+     */
     public static native long cohort_executor_array_named(long executor, int list, String name, long[] out_array);
 
     /** A whole list, names included; live arrays. */
@@ -33,6 +38,8 @@ public final class CohortExecutor {
      *   COHORT_ERROR_SHAPE             another shape than the output's
      *   COHORT_ERROR_STATE             no forward pass since binding; another executor of the family has run since that,
      *                                  and has worked where it had left what backward needs
+     * @param head_grads may be NULL, entries may be NULL. One for each output, of its shape, on any context, of any dtype; NULL entries, and a shorter list, where an output needs none: a loss, and one from which nothing flows back to an argument that has a gradient. NULL with num_head_grads 0: none.
+     * @param is_train As for the forward pass before. 0 there or here: the gradients of an inference pass, for which the forward pass is run again. From then on that is the latest one, and outputs are its.
      */
     public static native long cohort_executor_backward(long executor, long[] head_grads, long num_head_grads, int is_train);
 
@@ -45,6 +52,12 @@ public final class CohortExecutor {
      *   COHORT_ERROR_DEVICE            an array on another context (the error names both), a node's `__ctx_group__` that is
      *                                  not among the names given, or no such device
      *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+     * @param context may be NULL. The default context. NULL: cpu(0). Without ctx_group all arrays must be on it; with it, a variable is where its array is, and nodes without a group follow.
+     * @param args One for each argument, in order; the same array, or parts of it, may serve several: what a node writes there, nodes behind it read.
+     * @param grads may be NULL, entries may be NULL. One for each argument, NULL where there is to be no gradient; NULL: none at all.
+     * @param grad_req may be NULL. COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an array. COHORT_GRAD_NULL with an array: it is never written.
+     * @param aux One for each auxiliary state, in order.
+     * @param options may be NULL. NULL: all defaults.
      */
     public static native long cohort_executor_bind(long symbol, Structs.Context context, long[] args, long num_args, long[] grads, int[] grad_req, long[] aux, long num_aux, Structs.ExecutorOptions options, long[] out_executor);
 
@@ -53,17 +66,20 @@ public final class CohortExecutor {
 
     /**
      * Copies parameters into arguments and auxiliary states by name, converting dtypes. Queued. Checked first, as above.
+     * @param arg_params Named arrays; arguments not named keep their values.
+     * @param aux_params may be NULL. The same for auxiliary states; NULL: none.
+     * @param allow_extra 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
      */
     public static native long cohort_executor_copy_params_from(long executor, long arg_params, long aux_params, int allow_extra);
 
     /**
      * The plan as text for a person, good until this is called again: the nodes, then the steps of the pass that ran last,
      * each with what it computes and moves, the least time that the machine would take for it and whether that is due to
-     * flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this is
-     * first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
-     * `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The last
-     * two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory
-     * in whole MiB.
+     * flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this
+     * is first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
+     * `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The
+     * last two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the
+     * planned memory in whole MiB.
      */
     public static native long cohort_executor_debug_text(long executor, long[] out_text);
 
@@ -71,13 +87,15 @@ public final class CohortExecutor {
      * Queues a forward pass over what the arguments hold.
      *
      * Where the shapes of nodes depend on values, it waits for these values, errors of that work among it, and then binds
-     * what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen before
-     * costs nothing.
+     * what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen
+     * before costs nothing.
+     * @param is_train 1: training behaviour, and what backward needs is kept; 0: neither, though a backward may follow. Inference writes outputs alone. Training moves the auxiliary states of layers that have, or come behind, an argument with a gradient; frozen ones keep theirs.
      */
     public static native long cohort_executor_forward(long executor, int is_train);
 
     /**
      * Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+     * @param executor may be NULL.
      */
     public static native void cohort_executor_free(long executor);
 
@@ -110,6 +128,8 @@ public final class CohortExecutor {
      * after cohort_executor_forward(), and backward may follow.
      *
      * Where the shapes of nodes depend on values: COHORT_ERROR_UNSUPPORTED.
+     * @param step From 0. Beyond the last node, or negative, nothing runs.
+     * @param out_step_left How many nodes come after this one; 0 beyond the last.
      */
     public static native long cohort_executor_partial_forward(long executor, int is_train, int step, int[] out_step_left);
 
@@ -122,12 +142,15 @@ public final class CohortExecutor {
      *   COHORT_ERROR_SHAPE   shapes that cannot be inferred or contradict; an argument that was not named changes shape; an
      *                        argument grows without allow_up_sizing
      *   COHORT_ERROR_DEVICE  an array is on another context than the options place it on; a group without a context
+     * @param known Shapes by name, from which all others are inferred; the bound ones play no part. Unknown names are ignored.
+     * @param options may be NULL. NULL: all defaults.
      */
     public static native long cohort_executor_reshape(long executor, long known, Structs.ReshapeOptions options, long[] out_executor);
 
     /**
      * Copies arrays into arguments by name, converting dtypes. Queued. Checked first: on an error nothing is copied.
      * Returns: NULL, or COHORT_ERROR_NAME (no such argument), COHORT_ERROR_SHAPE.
+     * @param inputs Named arrays on any contexts.
      */
     public static native long cohort_executor_set_inputs(long executor, long inputs);
 
@@ -135,6 +158,9 @@ public final class CohortExecutor {
      * Shows every operator's outputs, in the order of execution, to a callback, under the names of the symbol as bound,
      * whatever the plan fuses. Results do not change, but for the rounding of what it would have fused; passes wait for
      * their work while a callback is set.
+     * @param callback may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+     * @param user_data may be NULL. Passed to the callback.
+     * @param monitor_all 1: the inputs of each operator too, before its outputs.
      */
     public static native long cohort_executor_set_monitor(long executor, Callbacks.MonitorFn callback, long user_data, int monitor_all);
 
@@ -147,6 +173,9 @@ public final class CohortExecutor {
      *   COHORT_ERROR_NAME              two arguments of one name; shared_executor has no argument of a shared name
      *   COHORT_ERROR_DEVICE            as for cohort_executor_bind()
      *   COHORT_ERROR_UNSUPPORTED       likewise; sparse storage (the error names the variable)
+     * @param context may be NULL. The default context. NULL: cpu(0).
+     * @param known may be NULL. Shapes and dtypes by name, of arguments and auxiliary states; either may be left open. Length 0 is not known. They win over `__shape__` and `__dtype__` of the symbol. Names that are neither are ignored. NULL: none.
+     * @param options may be NULL. NULL: all defaults.
      */
     public static native long cohort_executor_simple_bind(long symbol, Structs.Context context, long known, Structs.ExecutorOptions options, long[] out_executor);
 

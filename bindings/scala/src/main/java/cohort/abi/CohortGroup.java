@@ -16,6 +16,7 @@ public final class CohortGroup {
     /**
      * A handle on the live array of one device.
      * Returns: NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
+     * @param out_array NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but for outputs of a group that shares the memory of one that has run), and outputs are good until the next forward pass of the group or one that shares its memory. An output behind a node whose shape depends on values: as cohort_executor_array() has it.
      */
     public static native long cohort_group_array(long group, int list, long index, long device, long[] out_array);
 
@@ -23,8 +24,13 @@ public final class CohortGroup {
     public static native long cohort_group_arrays(long group, int list, long device, long[] out_arrays);
 
     /**
-     * As cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is in
-     * silence.
+     * As cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is
+     * in silence.
+     * @param arg_params Named arrays on any contexts, of any arguments; those not named keep their values.
+     * @param aux_params may be NULL. The same for auxiliary states; NULL: none.
+     * @param allow_missing 1: parameters and auxiliary states that are not given keep their values; 0: they are COHORT_ERROR_NAME (the error lists them), and nothing is copied.
+     * @param allow_extra 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
+     * @param out_missing may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists. May be NULL.
      */
     public static native long cohort_group_assign_params(long group, long arg_params, long aux_params, int allow_missing, int allow_extra, long[] out_missing);
 
@@ -42,6 +48,7 @@ public final class CohortGroup {
      *                                  group that shares its memory has run since
      *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
      *   COHORT_ERROR_SHAPE             another shape than the merged output's
+     * @param head_grads may be NULL, entries may be NULL. One for each output, of the merged output's shape; each device gets its slice, or the whole array if the output has no batch axis. NULL entries, and a shorter list, where an output needs none: a loss, and one from which nothing flows back to an argument that has a gradient. NULL with num_head_grads 0: none.
      */
     public static native long cohort_group_backward(long group, long[] head_grads, long num_head_grads);
 
@@ -52,6 +59,10 @@ public final class CohortGroup {
      * Binds a bound group from scratch: new arrays of zeros, nothing kept but the group's settings.
      * Returns: NULL, or, with the group as before, what cohort_group_create() returns, or
      *   COHORT_ERROR_STATE  rebind is 0; the group is a manager's, which alone binds its groups
+     * @param data As for cohort_group_create(). Descriptors of the data of the whole batch, at least one. Each name is an argument.
+     * @param label may be NULL. As for cohort_group_create(). The same for labels; NULL or empty: none. Label arguments are then like any other.
+     * @param shared_group may be NULL. As in cohort_group_options; NULL: none.
+     * @param rebind 1: do so; 0: refuse (COHORT_ERROR_STATE), for callers that mean a group not yet bound.
      */
     public static native long cohort_group_bind(long group, long data, long label, long shared_group, int rebind);
 
@@ -73,12 +84,20 @@ public final class CohortGroup {
      *   COHORT_ERROR_DTYPE             the same for dtypes
      *   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
      *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+     * @param contexts num_contexts of them, at least 1. The same one twice gives two executors.
+     * @param data Descriptors of the data of the whole batch, at least one. Each name is an argument.
+     * @param label may be NULL. The same for labels; NULL or empty: none. Label arguments are then like any other.
+     * @param param_names may be NULL. The parameters. Names that are no arguments are ignored. NULL with num_param_names 0: all arguments but data, labels (those of losses, too, that are not described) and states.
+     * @param for_training 0: no gradients at all, whatever the options say; 1: as they say.
+     * @param options may be NULL. NULL: all defaults.
      */
     public static native long cohort_group_create(long symbol, Structs.Context contexts, long num_contexts, long data, long label, Pointer param_names, long num_param_names, int for_training, Structs.GroupOptions options, long[] out_group);
 
     /**
      * The batch axis of each descriptor, checked against the group's batch size.
      * Returns: NULL, or COHORT_ERROR_SHAPE (the error names the descriptor, its shape and the batch size).
+     * @param descs At least one.
+     * @param out_axes One for each descriptor: the axis, -1 if it is not batched.
      */
     public static native long cohort_group_decide_slices(long group, long descs, int[] out_axes);
 
@@ -98,11 +117,17 @@ public final class CohortGroup {
      */
     public static native long cohort_group_forward(long group, long[] data, long num_data, long[] label, long num_label, int is_train);
 
-    /** As cohort_group_forward(), with a batch that is split already. */
+    /**
+     * As cohort_group_forward(), with a batch that is split already.
+     * @param num_slices The number of contexts.
+     * @param data num_slices * num_data arrays: all of device 0 in the order of the descriptors, then all of device 1. Each has its device's shape.
+     * @param label may be NULL. num_slices * num_label arrays likewise; NULL with num_label 0.
+     */
     public static native long cohort_group_forward_presliced(long group, long num_slices, long[] data, long num_data, long[] label, long num_label, int is_train);
 
     /**
      * Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+     * @param group may be NULL.
      */
     public static native void cohort_group_free(long group);
 
@@ -111,6 +136,8 @@ public final class CohortGroup {
      * of several devices it waits for what computes them.
      * Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (that of a target; of a parameter
      *   that follows the batch, whose devices have slices of several lengths); nothing is written then.
+     * @param arg_params Named arrays on any contexts, one at least for each parameter; others are left alone.
+     * @param aux_params may be NULL. The same for auxiliary states; NULL only if there are none.
      */
     public static native long cohort_group_get_params(long group, long arg_params, long aux_params);
 
@@ -123,12 +150,19 @@ public final class CohortGroup {
      * Returns: NULL, or, with nothing loaded,
      *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays
      *   COHORT_ERROR_SHAPE             an array of another shape (the error names it, expected and found)
+     * @param data num_data arrays in the order of the data descriptors, each of the descriptor's full shape, batch axis included, of any dtype, on any context.
+     * @param num_data The number of data descriptors.
+     * @param label may be NULL. As data, for the label descriptors; NULL with num_label 0: labels stay as they are. A group bound without labels ignores them.
+     * @param num_label The number of label descriptors, or 0.
      */
     public static native long cohort_group_load(long group, long[] data, long num_data, long[] label, long num_label);
 
     /**
-     * The loss scale of a group (its options), and how it fares. Out parameters may be NULL. Where
+     * The loss scale of a group (its options), and how it fares. Where
      * it has come to is saved with the states of the optimizer (cohort_optimizer_loss_scale()).
+     * @param out_scale may be NULL. What the next backward pass begins with; 1 if there is none.
+     * @param out_num_good may be NULL. Updates made since it changed.
+     * @param out_num_skipped may be NULL. Updates skipped since the group was made, or the group that it shares its parameters with.
      */
     public static native long cohort_group_loss_scale(long group, double[] out_scale, int[] out_num_good, long[] out_num_skipped);
 
@@ -139,11 +173,13 @@ public final class CohortGroup {
 
     /**
      * One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
-     * an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are joined
-     * as each device has found them.
+     * an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are
+     * joined as each device has found them.
      * Returns: NULL, or
      *   COHORT_ERROR_STATE          input gradients of a group bound without them
      *   COHORT_ERROR_SHAPE, _DTYPE  the devices' arrays do not fit together
+     * @param list COHORT_GROUP_OUTPUTS or COHORT_GROUP_INPUT_GRADS. COHORT_GROUP_STATES: COHORT_ERROR_UNSUPPORTED.
+     * @param out_array Read-only, and good until the next forward pass; it may be a live array.
      */
     public static native long cohort_group_merged(long group, int list, long index, long[] out_array);
 
@@ -164,8 +200,8 @@ public final class CohortGroup {
     public static native void cohort_group_options_init(Structs.GroupOptions options, long struct_size);
 
     /**
-     * Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output behind
-     * a node whose shape depends on values, which each device has found after the forward pass.
+     * Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output
+     * behind a node whose shape depends on values, which each device has found after the forward pass.
      */
     public static native long cohort_group_output_shapes(long group, long[] out_descs);
 
@@ -178,10 +214,15 @@ public final class CohortGroup {
      *   COHORT_ERROR_SHAPE  a parameter would change shape
      *   COHORT_ERROR_DTYPE  a descriptor changes dtype
      *   COHORT_ERROR_STATE  the group is a manager's
+     * @param data All descriptors, as for cohort_group_create(). Descriptors of the data of the whole batch, at least one. Each name is an argument.
+     * @param label may be NULL. Likewise; NULL or empty drops the labels.
      */
     public static native long cohort_group_reshape(long group, long data, long label);
 
-    /** Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine. */
+    /**
+     * Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine.
+     * @param is_train 1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither, and a backward pass then gives the gradients of inference; -1: as the group was bound.
+     */
     public static native long cohort_group_run(long group, int is_train);
 
     /**
@@ -192,12 +233,20 @@ public final class CohortGroup {
      */
     public static native long cohort_group_set_loss_scale(long group, double scale, int num_good);
 
-    /** As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it. */
+    /**
+     * As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it.
+     * @param callback may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+     * @param user_data may be NULL. Passed to the callback.
+     * @param monitor_all 1: the inputs of each operator too, before its outputs.
+     */
     public static native long cohort_group_set_monitor(long group, Callbacks.MonitorFn callback, long user_data, int monitor_all);
 
     /**
      * Copies parameters to every device by name, converting dtypes. Checked first: on an error nothing is copied.
      * Returns: NULL, or COHORT_ERROR_NAME, COHORT_ERROR_SHAPE (the error names the array).
+     * @param arg_params Named arrays on any contexts, of any arguments; those not named keep their values.
+     * @param aux_params may be NULL. The same for auxiliary states; NULL: none.
+     * @param allow_extra 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
      */
     public static native long cohort_group_set_params(long group, long arg_params, long aux_params, int allow_extra);
 
@@ -205,6 +254,10 @@ public final class CohortGroup {
      * Sets the states of every device, converting dtypes. Queued. They stay until set again. Either form, not both:
      * Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (both, neither, a wrong number), COHORT_ERROR_SHAPE; nothing is set
      *   then.
+     * @param states may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other form.
+     * @param num_states The number of states.
+     * @param num_devices The number of contexts.
+     * @param value may be NULL. Fills all states. NULL: the other form.
      */
     public static native long cohort_group_set_states(long group, long[] states, long num_states, long num_devices, double[] value);
 
@@ -218,14 +271,19 @@ public final class CohortGroup {
      */
     public static native long cohort_group_slice(long group, long device, long[] out_begin, long[] out_end);
 
-    /** Descriptors as one device has them: the length of the batch axis is that of its slice. */
+    /**
+     * Descriptors as one device has them: the length of the batch axis is that of its slice.
+     * @param axes may be NULL. The batch axis of each, -1 if not batched; NULL: by layout.
+     */
     public static native long cohort_group_sliced_shape(long group, long descs, long device, int[] axes, long[] out_descs);
 
     /**
      * Updates every parameter that has a gradient, if any has. Queued.
-     * Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding, or
-     *         its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
-     *         batch, and devices have slices of several lengths.
+     * Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding,
+     *   or its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
+     *   batch, and devices have slices of several lengths.
+     * @param optimizer Holds the states, by parameter name (and device, where each has its own). Used by one group at a time, or by groups that share parameters.
+     * @param mode COHORT_UPDATE_ constant.
      */
     public static native long cohort_group_update(long group, long optimizer, int mode);
 
@@ -239,18 +297,22 @@ public final class CohortGroup {
      *   COHORT_ERROR_SHAPE             a label of another batch size
      *   COHORT_ERROR_NAME              the metric names a label or output that there is not
      *   or what cohort_metric_update() returns.
+     * @param labels Whole labels in the order of the descriptors, sliced along their batch axes here.
+     * @param num_labels The number of label descriptors.
      */
     public static native long cohort_group_update_metric(long group, long metric, long[] labels, long num_labels);
 
     /**
      * As cohort_group_update_metric(), with num_slices * num_labels labels that are split already, all of device 0 first.
      * Each has as many samples as its device's slice, else COHORT_ERROR_SHAPE.
+     * @param labels Whole labels in the order of the descriptors, sliced along their batch axes here.
+     * @param num_labels The number of label descriptors.
      */
     public static native long cohort_group_update_metric_presliced(long group, long metric, long num_slices, long[] labels, long num_labels);
 
     /**
-     * Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains on
-     * once what the failure left bad was set again (cohort.h, Waiting).
+     * Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains
+     * on once what the failure left bad was set again (cohort.h, Waiting).
      */
     public static native long cohort_group_wait(long group);
 
@@ -258,6 +320,12 @@ public final class CohortGroup {
      * Splits a batch by workloads, as a group does.
      * Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT: a slice would be empty (the error gives batch size, number of
      *   contexts and workloads), or a workload is no such number.
+     * @param batch_size Samples, at least 1.
+     * @param workload may be NULL. num_contexts relative shares, each positive and finite; NULL: equal ones.
+     * @param num_contexts At least 1.
+     * @param rounding COHORT_ROUNDING_ constant.
+     * @param out_begin num_contexts numbers: where each slice begins.
+     * @param out_end num_contexts numbers: where it ends.
      */
     public static native long cohort_split_slices(long batch_size, double[] workload, long num_contexts, int rounding, long[] out_begin, long[] out_end);
 }

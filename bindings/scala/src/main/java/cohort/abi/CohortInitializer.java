@@ -16,13 +16,15 @@ public final class CohortInitializer {
     /**
      * Fills arrays by name.
      *
-     * A variable's `__init__` attribute comes first: a name, or as JSON `["name", {parameters}]` or `{"initializer": "name",
-     * parameters}`. Else the end of the name decides:
-     * `weight` is filled by this initializer; `bias`, `beta`, `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg`
-     * and `min` with 0; `gamma`, `moving_var`, `running_var` and `max` with 1.
+     * A variable's `__init__` attribute comes first: a name, or as JSON `["name", {parameters}]` or `{"initializer":
+     * "name", parameters}`. Else the end of the name decides: `weight` is filled by this initializer; `bias`, `beta`,
+     * `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg` and `min` with 0; `gamma`, `moving_var`, `running_var`
+     * and `max` with 1.
      * Returns: NULL, or, with nothing written,
      *   COHORT_ERROR_NAME   a name from which nothing follows
      *   COHORT_ERROR_SHAPE  a weight with too few axes for the rule
+     * @param symbol may be NULL. Where the variables are; NULL: names alone decide.
+     * @param arrays Named arrays, such as cohort_group_arrays() gives for COHORT_GROUP_PARAMS; written. Entries without arrays are left out.
      */
     public static native long cohort_initializer_apply(long initializer, long symbol, long arrays);
 
@@ -39,12 +41,15 @@ public final class CohortInitializer {
      *   "orthogonal"  scale (1.414), rand_type ("uniform" or "normal")
      *   "bilinear"    the kernel of a layer that enlarges images; four axes
      *   "lstmbias"    forget_bias (1): the second of four gates, the others 0
-     *   "fusedrnn"    packed parameters of RNN: num_hidden, num_layers, mode, bidirectional ("False"), forget_bias (1); each
-     *                 gate's matrix by init, an initializer as in `__init__`; in an `__init__` without one by that which fills
-     *                 all other weights
+     *   "fusedrnn"    packed parameters of RNN: num_hidden, num_layers, mode, bidirectional ("False"), forget_bias (1);
+     *                 each gate's matrix by init, an initializer as in `__init__`; in an `__init__` without one by that
+     *                 which fills all other weights
      *
      * Of words, the first is the default.
      * Returns: NULL, or COHORT_ERROR_NAME (no such initializer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
+     * @param name One of these, in any case of letters.
+     * @param keys Settings as text, in MXNet's names.
+     * @param seed Of the random ones.
      */
     public static native long cohort_initializer_create(String name, Pointer keys, Pointer values, long num_attrs, long seed, long[] out_initializer);
 
@@ -53,6 +58,9 @@ public final class CohortInitializer {
      */
     public static native long cohort_initializer_fill(long initializer, String name, long array);
 
-    /** Frees a handle; NULL does nothing. */
+    /**
+     * Frees a handle; NULL does nothing.
+     * @param initializer may be NULL.
+     */
     public static native void cohort_initializer_free(long initializer);
 }

@@ -13,13 +13,23 @@ public final class CohortManager {
         Loader.register(CohortManager.class);
     }
 
-    /** A handle on the live array of one device: cohort_group_array(). */
+    /**
+     * A handle on the live array of one device, as cohort_group_array().
+     * @param out_array NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but for outputs of a group that shares the memory of one that has run), and outputs are good until the next forward pass of the group or one that shares its memory. An output behind a node whose shape depends on values: as cohort_executor_array() has it.
+     */
     public static native long cohort_manager_array(long manager, int list, long index, long device, long[] out_array);
 
     /** As cohort_manager_array(), for a whole list on one device, names included. */
     public static native long cohort_manager_arrays(long manager, int list, long device, long[] out_arrays);
 
-    /** cohort_group_assign_params() of the main group, and so of all buckets. */
+    /**
+     * As cohort_group_assign_params(), for the main group and so for all buckets.
+     * @param arg_params Named arrays on any contexts, of any arguments; those not named keep their values.
+     * @param aux_params may be NULL. The same for auxiliary states; NULL: none.
+     * @param allow_missing 1: parameters and auxiliary states that are not given keep their values; 0: they are COHORT_ERROR_NAME (the error lists them), and nothing is copied.
+     * @param allow_extra 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
+     * @param out_missing may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists. May be NULL.
+     */
     public static native long cohort_manager_assign_params(long manager, long arg_params, long aux_params, int allow_missing, int allow_extra, long[] out_missing);
 
     /**
@@ -28,10 +38,19 @@ public final class CohortManager {
      */
     public static native long cohort_manager_backward(long manager);
 
-    /** Reads a bucket that has been made. Out parameters may be NULL. */
+    /**
+     * Reads a bucket that has been made.
+     * @param index Below cohort_manager_num_buckets(). Buckets are sorted by key, byte by byte: a new one may move others.
+     * @param out_key may be NULL. Its key. Lives as long as the manager.
+     * @param out_group may be NULL. A handle on its group; that of the default key is the main group.
+     */
     public static native long cohort_manager_bucket(long manager, long index, long[] out_key, long[] out_group);
 
-    /** cohort_group_get_params() of the main group: the mean over the devices into given arrays. */
+    /**
+     * As cohort_group_get_params(), for the main group: the mean over the devices into given arrays.
+     * @param arg_params Named arrays on any contexts, one at least for each parameter; others are left alone.
+     * @param aux_params may be NULL. The same for auxiliary states; NULL only if there are none.
+     */
     public static native long cohort_manager_copy_to(long manager, long arg_params, long aux_params);
 
     /**
@@ -41,6 +60,13 @@ public final class CohortManager {
      *   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
      *                                  num_contexts
      *   COHORT_ERROR_NAME              a bucket key comes twice
+     * @param symbol Of the default bucket. The largest bucket makes the best use of memory.
+     * @param contexts num_contexts of them, at least 1. The same one twice gives two executors.
+     * @param batch_size Samples of every batch, at least 1.
+     * @param data Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0, whatever their layout; the length there is not read.
+     * @param label may be NULL. The same for labels; NULL or empty: none.
+     * @param param_names may be NULL. As for cohort_group_create(), of each bucket. The parameters. Names that are no arguments are ignored. NULL with num_param_names 0: all arguments but data, labels (those of losses, too, that are not described) and states.
+     * @param options may be NULL. NULL: all defaults.
      */
     public static native long cohort_manager_create(long symbol, Structs.Context contexts, long num_contexts, long batch_size, long data, long label, Pointer param_names, long num_param_names, Structs.ManagerOptions options, long[] out_manager);
 
@@ -50,10 +76,14 @@ public final class CohortManager {
     /**
      * Queues a forward pass of the current group over what is loaded.
      * Returns: NULL, or COHORT_ERROR_STATE before the first batch is loaded.
+     * @param is_train As for cohort_group_run(). 1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither, and a backward pass then gives the gradients of inference; -1: as the group was bound.
      */
     public static native long cohort_manager_forward(long manager, int is_train);
 
-    /** Frees a handle, waiting for queued work of groups that no one else holds; NULL does nothing. */
+    /**
+     * Frees a handle, waiting for queued work of groups that no one else holds; NULL does nothing.
+     * @param manager may be NULL.
+     */
     public static native void cohort_manager_free(long manager);
 
     /**
@@ -71,10 +101,20 @@ public final class CohortManager {
      *   COHORT_ERROR_DTYPE             a parameter of another dtype
      *   COHORT_ERROR_EXECUTION         the callback refused the key
      *   or what cohort_group_create() returns.
+     * @param data As for cohort_group_load(), in the order of the bucket's descriptors, of the manager's batch size along axis 0. num_data arrays in the order of the data descriptors, each of the descriptor's full shape, batch axis included, of any dtype, on any context.
+     * @param label may be NULL. As for cohort_group_load(), likewise. As data, for the label descriptors; NULL with num_label 0: labels stay as they are. A group bound without labels ignores them.
+     * @param bucket_key Which bucket; not read if there are no bucket symbols.
+     * @param data_descs Descriptors of this batch's data, as for cohort_manager_create(). Only read, and then needed, if the bucket is new.
+     * @param label_descs may be NULL. The same for labels; NULL or empty: none.
      */
     public static native long cohort_manager_load_data_batch(long manager, long[] data, long num_data, long[] label, long num_label, String bucket_key, long data_descs, long label_descs);
 
-    /** cohort_group_loss_scale() of all buckets. Out parameters may be NULL. */
+    /**
+     * As cohort_group_loss_scale(), for all buckets.
+     * @param out_scale may be NULL. What the next backward pass begins with; 1 if there is none.
+     * @param out_num_good may be NULL. Updates made since it changed.
+     * @param out_num_skipped may be NULL. Updates skipped since the group was made, or the group that it shares its parameters with.
+     */
     public static native long cohort_manager_loss_scale(long manager, double[] out_scale, int[] out_num_good, long[] out_num_skipped);
 
     /**
@@ -96,7 +136,10 @@ public final class CohortManager {
     /** The name of an entry; a gradient has its argument's. Lives as long as the manager. */
     public static native long cohort_manager_name(long manager, int list, long index, long[] out_name);
 
-    /** How many entries a list has. */
+    /**
+     * How many entries a list has.
+     * @param list COHORT_GROUP_ constant, here and below: COHORT_GROUP_PARAMS, _GRADS and _AUX are those of the main group, which all buckets share; all others are of the current group (COHORT_ERROR_STATE before the first batch is loaded).
+     */
     public static native long cohort_manager_num_arrays(long manager, int list, long[] out_num);
 
     /** How many buckets have been made, the default one included; 0 without bucket symbols. */
@@ -110,23 +153,33 @@ public final class CohortManager {
      */
     public static native void cohort_manager_options_init(Structs.ManagerOptions options, long struct_size);
 
-    /** cohort_group_set_loss_scale() of all buckets. */
+    /** As cohort_group_set_loss_scale(), for all buckets. */
     public static native long cohort_manager_set_loss_scale(long manager, double scale, int num_good);
 
     /**
-     * cohort_group_set_monitor() of the main group. For a monitor with statistics: cohort_monitor_install_on_manager().
+     * As cohort_group_set_monitor(), for the main group. For a monitor with statistics:
+     * cohort_monitor_install_on_manager().
      * Returns: NULL, or COHORT_ERROR_UNSUPPORTED for a manager with bucket symbols.
+     * @param callback may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+     * @param user_data may be NULL. Passed to the callback.
+     * @param monitor_all 1: the inputs of each operator too, before its outputs.
      */
     public static native long cohort_manager_set_monitor(long manager, Callbacks.MonitorFn callback, long user_data, int monitor_all);
 
     /**
-     * cohort_group_set_params() of the main group, and so of all buckets; unknown names are COHORT_ERROR_NAME.
+     * As cohort_group_set_params(), for the main group and so for all buckets; unknown names are COHORT_ERROR_NAME.
+     * @param arg_params Named arrays on any contexts, of any arguments; those not named keep their values.
+     * @param aux_params may be NULL. The same for auxiliary states; NULL: none.
      */
     public static native long cohort_manager_set_params(long manager, long arg_params, long aux_params);
 
     /**
-     * cohort_group_set_states() of the current group. To carry states from batch to batch, whatever their buckets: load the
-     * next batch, set the states to the outputs that the devices had from the one before, run.
+     * As cohort_group_set_states(), for the current group. To carry states from batch to batch, whatever their buckets:
+     * load the next batch, set the states to the outputs that the devices had from the one before, run.
+     * @param states may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other form.
+     * @param num_states The number of states.
+     * @param num_devices The number of contexts.
+     * @param value may be NULL. Fills all states. NULL: the other form.
      */
     public static native long cohort_manager_set_states(long manager, long[] states, long num_states, long num_devices, double[] value);
 
@@ -140,10 +193,16 @@ public final class CohortManager {
     public static native long cohort_manager_update(long manager, long optimizer, int mode);
 
     /**
-     * cohort_group_update_metric() of the current group. COHORT_ERROR_STATE before the first batch is loaded.
+     * As cohort_group_update_metric(), for the current group. COHORT_ERROR_STATE before the first batch is loaded.
+     * @param labels Whole labels in the order of the descriptors, sliced along their batch axes here.
+     * @param num_labels The number of label descriptors.
      */
     public static native long cohort_manager_update_metric(long manager, long metric, long[] labels, long num_labels);
 
-    /** cohort_group_update_metric_presliced() of the current group, likewise. */
+    /**
+     * As cohort_group_update_metric_presliced(), likewise for the current group.
+     * @param labels Whole labels in the order of the descriptors, sliced along their batch axes here.
+     * @param num_labels The number of label descriptors.
+     */
     public static native long cohort_manager_update_metric_presliced(long manager, long metric, long num_slices, long[] labels, long num_labels);
 }

@@ -21,7 +21,11 @@ public final class CohortMetric {
     /** A handle on a child. */
     public static native long cohort_metric_child(long metric, long index, long[] out_metric);
 
-    /** The sum and the number of instances behind a value. Out parameters may be NULL. */
+    /**
+     * The sum and the number of instances behind a value.
+     * @param out_sum may be NULL.
+     * @param out_num may be NULL.
+     */
     public static native long cohort_metric_counters(long metric, long index, int global, double[] out_sum, double[] out_num);
 
     /**
@@ -42,13 +46,23 @@ public final class CohortMetric {
      *                                      prediction of c is above t, the share that is labelled c
      *   "composite" ("compositeevalmetric")  see cohort_metric_add()
      * Returns: NULL, or COHORT_ERROR_NAME (no such metric or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
+     * @param kind One of these, in any case of letters.
+     * @param keys Settings as text, in MXNet's names; all take "name", what the metric is called.
      */
     public static native long cohort_metric_create(String kind, Pointer keys, Pointer values, long num_attrs, long[] out_metric);
 
-    /** Makes a metric of a callback. */
+    /**
+     * Makes a metric of a callback.
+     * @param name What it is called.
+     * @param user_data may be NULL.
+     * @param allow_extra_outputs 1: the numbers of labels and predictions may differ.
+     */
     public static native long cohort_metric_create_custom(String name, Callbacks.MetricFn callback, long user_data, int allow_extra_outputs, long[] out_metric);
 
-    /** Frees a handle; NULL does nothing. */
+    /**
+     * Frees a handle; NULL does nothing.
+     * @param metric may be NULL.
+     */
     public static native void cohort_metric_free(long metric);
 
     /** How many children a composite metric has; 0 for others. */
@@ -65,6 +79,8 @@ public final class CohortMetric {
 
     /**
      * Chooses which labels and outputs the metric takes, by name and in this order, where they come with names.
+     * @param label_names may be NULL. NULL with 0: all.
+     * @param output_names may be NULL. NULL with 0: all.
      */
     public static native long cohort_metric_set_names(long metric, Pointer label_names, long num_label_names, Pointer output_names, long num_output_names);
 
@@ -79,11 +95,16 @@ public final class CohortMetric {
     public static native long cohort_metric_update(long metric, long[] labels, long num_labels, long[] preds, long num_preds);
 
     /**
-     * As cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME; an
-     * entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
+     * As cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME;
+     * an entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
      */
     public static native long cohort_metric_update_named(long metric, long labels, long preds);
 
-    /** A name and its value. Out parameters may be NULL. */
+    /**
+     * A name and its value.
+     * @param global 1: since the last full reset; 0: since the last reset of any kind.
+     * @param out_name may be NULL.
+     * @param out_value may be NULL. NaN if nothing was counted.
+     */
     public static native long cohort_metric_value(long metric, long index, int global, long[] out_name, double[] out_value);
 }

@@ -15,13 +15,23 @@ public final class CohortMonitor {
      * Makes a monitor.
      * Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, a constant, a pattern that is none or too large; filter and
      *   pattern both).
+     * @param interval Batches, at least 1: of each `interval` batches the first is reported.
+     * @param options may be NULL. NULL: all defaults.
      */
     public static native long cohort_monitor_create(long interval, Structs.MonitorOptions options, long[] out_monitor);
 
-    /** Reads an entry of the latest cohort_monitor_toc(). */
+    /**
+     * Reads an entry of the latest cohort_monitor_toc().
+     * @param out_step may be NULL. The batch, the first being 1. NULL: not wanted.
+     * @param out_name may be NULL. As the callback of cohort_executor_set_monitor() is given it, or the name of an argument or auxiliary state. NULL: not wanted.
+     * @param out_text may be NULL. Each value followed by a tab: one of a single element as a number, else its elements in brackets. NULL: not wanted. Waits for the values.
+     */
     public static native long cohort_monitor_entry(long monitor, long index, long[] out_step, long[] out_name, long[] out_text);
 
-    /** Frees a monitor; NULL does nothing. What it was installed on runs on unobserved. */
+    /**
+     * Frees a monitor; NULL does nothing. What it was installed on runs on unobserved.
+     * @param monitor may be NULL.
+     */
     public static native void cohort_monitor_free(long monitor);
 
     /**
@@ -63,6 +73,7 @@ public final class CohortMonitor {
      * states of each executor, in the order of installation, gradients not among them. Waits for the executors.
      * Returns: NULL, or, with the batch not ended and the entries as before, COHORT_ERROR_EXECUTION (queued work or the
      *   statistic failed), COHORT_ERROR_INVALID_ARGUMENT (the statistic gave no array).
+     * @param out_num_entries How many; 0 if the batch is not on the interval, or no cohort_monitor_tic() went before.
      */
     public static native long cohort_monitor_toc(long monitor, long[] out_num_entries);
 

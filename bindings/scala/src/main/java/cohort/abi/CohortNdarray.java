@@ -29,13 +29,17 @@ public final class CohortNdarray {
     /**
      * Joins one array or more along an axis into a new one on the first array's context. Queued.
      * Returns: NULL, or COHORT_ERROR_SHAPE (other lengths differ), COHORT_ERROR_DTYPE (dtypes differ).
+     * @param axis Negative counts from the last.
      */
     public static native long cohort_ndarray_concat(long[] arrays, long num_arrays, int axis, long[] out_array);
 
     /** Reads the context. */
     public static native long cohort_ndarray_context(long array, Structs.Context out_context);
 
-    /** Makes a copy on a context. Queued. */
+    /**
+     * Makes a copy on a context. Queued.
+     * @param context may be NULL.
+     */
     public static native long cohort_ndarray_copy(long array, Structs.Context context, long[] out_array);
 
     /**
@@ -58,7 +62,10 @@ public final class CohortNdarray {
     /** Reads the dtype. */
     public static native long cohort_ndarray_dtype(long array, int[] out_dtype);
 
-    /** Makes an array whose contents are unspecified until written. */
+    /**
+     * Makes an array whose contents are unspecified until written.
+     * @param context may be NULL.
+     */
     public static native long cohort_ndarray_empty(long[] shape, int num_axes, int dtype, Structs.Context context, long[] out_array);
 
     /** Sets all elements to a value, converted to the dtype. */
@@ -74,7 +81,10 @@ public final class CohortNdarray {
      */
     public static native long cohort_ndarray_fill_uniform(long array, double low, double high, long seed);
 
-    /** Frees a handle, not the memory that others hold; NULL does nothing. Does not wait. */
+    /**
+     * Frees a handle, not the memory that others hold; NULL does nothing. Does not wait.
+     * @param array may be NULL.
+     */
     public static native void cohort_ndarray_free(long array);
 
     /**
@@ -82,35 +92,54 @@ public final class CohortNdarray {
      * Returns: NULL, or
      *   COHORT_ERROR_UNSUPPORTED  another major version, or elements of a kind or lanes that no dtype here has
      *   COHORT_ERROR_DEVICE       a device that no backend here serves
+     * @param managed A `DLManagedTensorVersioned *` of major version 1 whose contents are ready. The library owns it when this call succeeds, and calls its deleter as a cohort_deleter_fn, when the last reference is gone. After an error it is still the caller's. A tensor flagged read-only is copied.
      */
     public static native long cohort_ndarray_from_dlpack(long managed, long[] out_array);
 
     /**
      * As cohort_ndarray_from_dlpack(), of a `DLManagedTensor *`, which says neither its version nor what is read-only.
+     * @param managed A `DLManagedTensorVersioned *` of major version 1 whose contents are ready. The library owns it when this call succeeds, and calls its deleter as a cohort_deleter_fn, when the last reference is gone. After an error it is still the caller's. A tensor flagged read-only is copied.
      */
     public static native long cohort_ndarray_from_dlpack_unversioned(long managed, long[] out_array);
 
-    /** Makes an array with a copy of host memory. */
+    /**
+     * Makes an array with a copy of host memory.
+     * @param data The elements in the array's dtype, row-major.
+     * @param bytes The size of data: exactly that of the array, else COHORT_ERROR_SHAPE.
+     * @param context may be NULL.
+     */
     public static native long cohort_ndarray_from_host(Buffer data, long bytes, long[] shape, int num_axes, int dtype, Structs.Context context, long[] out_array);
 
-    /** Makes an array of one value, converted to its dtype. */
+    /**
+     * Makes an array of one value, converted to its dtype.
+     * @param context may be NULL.
+     */
     public static native long cohort_ndarray_full(long[] shape, int num_axes, int dtype, Structs.Context context, double value, long[] out_array);
 
     /**
      * Copies all elements to host memory, waiting for the work that writes them.
      * Returns: NULL, or COHORT_ERROR_EXECUTION.
+     * @param bytes The size of out_data: exactly cohort_ndarray_bytes(), else COHORT_ERROR_SHAPE.
      */
     public static native long cohort_ndarray_read(long array, Buffer out_data, long bytes);
 
-    /** Makes a view of the same memory with another shape of as many elements, else COHORT_ERROR_SHAPE. */
+    /**
+     * Makes a view of the same memory with another shape of as many elements, else COHORT_ERROR_SHAPE.
+     * @param shape One length may be -1: what is left over.
+     */
     public static native long cohort_ndarray_reshape(long array, long[] shape, int num_axes, long[] out_array);
 
     /**
      * As cohort_ndarray_reshape(), but a shape of fewer elements is allowed too and views the first of them. No -1.
+     * @param shape One length may be -1: what is left over.
      */
     public static native long cohort_ndarray_reshape_prefix(long array, long[] shape, int num_axes, long[] out_array);
 
-    /** Reads the shape. */
+    /**
+     * Reads the shape.
+     * @param out_shape may be NULL. `capacity` lengths, the first num_axes of which are written; must be large enough. NULL: none.
+     * @param out_num_axes may be NULL. The number of axes; may be NULL.
+     */
     public static native long cohort_ndarray_shape(long array, long[] out_shape, long capacity, int[] out_num_axes);
 
     /** Makes a second handle on the same array, such as of one that a callback was lent. */
@@ -124,18 +153,24 @@ public final class CohortNdarray {
      */
     public static native long cohort_ndarray_slice(long array, long begin, long end, long[] out_array);
 
-    /** Takes the range [begin, end) along an axis: a view if that is axis 0, else a copy. */
+    /**
+     * Takes the range [begin, end) along an axis: a view if that is axis 0, else a copy.
+     * @param axis Negative counts from the last.
+     * @param end At most the length and above begin, which is not negative; INT64_MAX: the length.
+     */
     public static native long cohort_ndarray_slice_axis(long array, int axis, long begin, long end, long[] out_array);
 
     /**
      * Lends an array to another library as a DLPack `DLManagedTensorVersioned` of version 1. Waits for the work that writes
      * it.
+     * @param out_managed A `DLManagedTensorVersioned *`, the caller's until its deleter is called. It keeps the memory alive, and its deleter may be called on any thread, after every handle is freed as well. It is no handle: cohort_live_handles() does not count it.
      */
     public static native long cohort_ndarray_to_dlpack(long array, long[] out_managed);
 
     /**
      * As cohort_ndarray_to_dlpack(), for libraries that know DLPack before its version 1 (NumPy before 2.1, PyTorch unless
      * asked for more): out_managed is a `DLManagedTensor *`.
+     * @param out_managed A `DLManagedTensorVersioned *`, the caller's until its deleter is called. It keeps the memory alive, and its deleter may be called on any thread, after every handle is freed as well. It is no handle: cohort_live_handles() does not count it.
      */
     public static native long cohort_ndarray_to_dlpack_unversioned(long array, long[] out_managed);
 
@@ -147,14 +182,22 @@ public final class CohortNdarray {
      *
      * Queued work and views hold references: the memory must stay until the deleter is called, and keep its contents while
      * work that reads it is queued.
+     * @param data may be NULL. Aligned to the size of an element; as many bytes as the shape takes. NULL only if that is 0.
+     * @param context may be NULL. A CPU context.
+     * @param deleter may be NULL. Called when the last reference is gone; NULL: nothing is. Not called if this call fails.
+     * @param user_data may be NULL. Passed to the deleter.
      */
     public static native long cohort_ndarray_wrap(long data, long[] shape, int num_axes, int dtype, Structs.Context context, Callbacks.DeleterFn deleter, long user_data, long[] out_array);
 
     /**
      * Copies host memory to all elements, behind the work that uses them. When it returns, data is no longer needed.
+     * @param bytes The size of data: exactly cohort_ndarray_bytes(), else COHORT_ERROR_SHAPE.
      */
     public static native long cohort_ndarray_write(long array, Buffer data, long bytes);
 
-    /** Makes an array of zeros. */
+    /**
+     * Makes an array of zeros.
+     * @param context may be NULL.
+     */
     public static native long cohort_ndarray_zeros(long[] shape, int num_axes, int dtype, Structs.Context context, long[] out_array);
 }

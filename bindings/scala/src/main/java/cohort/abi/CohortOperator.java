@@ -18,19 +18,38 @@ public final class CohortOperator {
      */
     public static native void cohort_invoke_options_init(Structs.InvokeOptions options, long struct_size);
 
-    /** An attribute. Out parameters may be NULL. */
+    /**
+     * An attribute.
+     * @param out_name may be NULL.
+     * @param out_type may be NULL. As MXNet writes it: "int", "float", "boolean", "Shape(tuple)", "{'relu', 'tanh'}"...
+     * @param out_default may be NULL, NULL may come out. The default as text; NULL if a value is required.
+     * @param out_doc may be NULL.
+     */
     public static native long cohort_operator_attr(String op, long index, long[] out_name, long[] out_type, long[] out_default, long[] out_doc);
 
     /**
-     * The numbers that an attribute may be given, of a tuple each of its entries. Out parameters may be NULL.
+     * The numbers that an attribute may be given, of a tuple each of its entries.
+     * @param out_low may be NULL. The least one; -infinity where there is no bound, and for attributes that are no numbers.
+     * @param out_high may be NULL. The largest one; infinity likewise. A default may lie outside, where it has a meaning of its own.
      */
     public static native long cohort_operator_attr_range(String op, long index, double[] out_low, double[] out_high);
 
-    /** What an operator is. Out parameters may be NULL. */
+    /**
+     * What an operator is.
+     * @param out_canonical may be NULL. The name that it is known by in JSON; op itself if op is no alias.
+     * @param out_doc may be NULL. One sentence or more.
+     * @param out_num_attrs may be NULL. The number of its attributes.
+     * @param out_num_inputs may be NULL. The number of inputs declared, auxiliary states included. Where it takes any number, the first stands for all of them, and further ones are those that it has in their place with some attributes (UpSampling: `data` and `weight` where it is bilinear).
+     * @param out_num_outputs may be NULL. The number of its outputs with all attributes at their defaults, hidden ones included.
+     * @param out_count_attr may be NULL. Where it takes any number of inputs, the attribute that counts them ("num_args"); else "". "__num_inputs__" where MXNet has none: taken, and not kept.
+     */
     public static native long cohort_operator_info(String op, long[] out_canonical, long[] out_doc, long[] out_num_attrs, long[] out_num_inputs, long[] out_num_outputs, long[] out_count_attr);
 
     /**
-     * An input. Which ones a node has can depend on its attributes (no bias with `no_bias`). Out parameters may be NULL.
+     * An input. Which ones a node has can depend on its attributes (no bias with `no_bias`).
+     * @param out_name may be NULL.
+     * @param out_doc may be NULL.
+     * @param out_is_aux may be NULL. 1 if it is an auxiliary state, which the operator updates.
      */
     public static native long cohort_operator_input(String op, long index, long[] out_name, long[] out_doc, int[] out_is_aux);
 
@@ -41,7 +60,8 @@ public final class CohortOperator {
     public static native long cohort_operator_input_gradient(String op, long index, int[] out_has_gradient);
 
     /**
-     * Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as one).
+     * Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as
+     * one).
      *
      * Returns when the work is queued; on the host, work of a few microseconds may have been done by then. All that is
      * applied on one context runs in the order of the calls; work of executors, groups and copies on the same arrays comes
@@ -64,8 +84,13 @@ public final class CohortOperator {
      *   COHORT_ERROR_OUT_OF_MEMORY     no room for new outputs or working memory
      *   COHORT_ERROR_EXECUTION         an input is known not to have been written
      * and nothing was queued. Errors of the queued work come out as COHORT_ERROR_EXECUTION wherever an output, or an input
-     * that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that does
-     * not depend on it is not concerned, and cohort_wait_all() does not tell of it.
+     * that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that
+     * does not depend on it is not concerned, and cohort_wait_all() does not tell of it.
+     * @param keys The operator's attributes as text.
+     * @param inputs Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the states of an optimizer's operator) are written.
+     * @param outputs may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that lie over inputs or over each other: the result is as if all of it were computed, and then each output written in turn. NULL with num_outputs 0: new ones.
+     * @param options may be NULL. NULL: all defaults.
+     * @param out_outputs may be NULL. The outputs in order, given or new. May be NULL only if outputs are given.
      */
     public static native long cohort_operator_invoke(String op, Pointer keys, Pointer values, long num_attrs, long[] inputs, long num_inputs, long[] outputs, long num_outputs, Structs.InvokeOptions options, long[] out_outputs);
 

@@ -14,19 +14,31 @@ public final class CohortSymbol {
     }
 
     /**
-     * An attribute of the head's node; *out_value is NULL if it has none of that key, or if there are several heads.
+     * An attribute of the head's node.
+     * @param out_value NULL may come out. NULL if the node has none of that key, or if there are several heads.
      */
     public static native long cohort_symbol_attr(long symbol, String key, long[] out_value);
 
-    /** An attribute of that list, sorted by key within a node. Out parameters may be NULL. */
+    /**
+     * An attribute of that list, sorted by key within a node.
+     * @param out_node may be NULL.
+     * @param out_key may be NULL.
+     * @param out_value may be NULL.
+     */
     public static native long cohort_symbol_attr_at(long symbol, int all, long index, long[] out_node, long[] out_key, long[] out_value);
 
     /**
-     * Makes a symbol whose heads are the inputs of the head nodes. *out_symbol is NULL if these have none.
+     * Makes a symbol whose heads are the inputs of the head nodes.
+     * @param out_symbol NULL may come out. NULL if these have none.
      */
     public static native long cohort_symbol_children(long symbol, long[] out_symbol);
 
-    /** Replaces variables by other symbols, in a copy. */
+    /**
+     * Replaces variables by other symbols, in a copy.
+     * @param names may be NULL. The variable that each is for; NULL: in the order of the arguments. Unknown: COHORT_ERROR_NAME.
+     * @param inputs Symbols of one output each.
+     * @param name may be NULL. The head's new name; NULL or "": it keeps its own.
+     */
     public static native long cohort_symbol_compose(long symbol, Pointer names, long[] inputs, long num_inputs, String name, long[] out_symbol);
 
     /** Makes a copy that shares no node with the original. */
@@ -39,16 +51,25 @@ public final class CohortSymbol {
      * Returns: NULL, or
      *   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing
      *   COHORT_ERROR_INVALID_ARGUMENT  an attribute out of its range; too many inputs; an input of several outputs
+     * @param op An operator's name, as cohort_operator_name() lists them.
+     * @param name may be NULL. The node's name; NULL or "": the operator's in lower case and a number, unique in the process, so that whatever anybody composes fits into one network. Which number it is depends on who else composes: who saves parameters gives names, as frontends do that count by thread or by scope.
+     * @param keys The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An operator that has none takes and keeps any, as in MXNet.
+     * @param inputs Symbols of one output each. An operator that takes any number of inputs gets one symbol for each, and counts them itself if its count attribute is not among the keys. An operator that runs graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp: graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk, _sg_mkldnn_selfatt_valatt: layer) gets these first, each a symbol of all outputs of its graph, whose variables are its inputs; the rest attributes tell as in MXNet's JSON.
+     * @param input_names may be NULL. The operator's input that each is for; NULL: in the operator's order.
      */
     public static native long cohort_symbol_create(String op, String name, Pointer keys, Pointer values, long num_attrs, long[] inputs, Pointer input_names, long num_inputs, long[] out_symbol);
 
-    /** Frees a handle; NULL does nothing. */
+    /**
+     * Frees a handle; NULL does nothing.
+     * @param symbol may be NULL.
+     */
     public static native void cohort_symbol_free(long symbol);
 
     /**
      * Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
      * Returns: NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, operators that are not known (the
      *   error names all of them, each with its nodes) or an attribute that is not (it names node and operator).
+     * @param bytes The length of json, without an ending zero.
      */
     public static native long cohort_symbol_from_json(byte[] json, long bytes, long[] out_symbol);
 
@@ -57,6 +78,12 @@ public final class CohortSymbol {
 
     /**
      * As cohort_symbol_infer_shape(), for dtypes: known's shapes are not read; contradictions are COHORT_ERROR_DTYPE.
+     * @param known may be NULL. Shapes by name, of arguments or auxiliary states; entries without names are taken in the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none. `__shape__` attributes take part.
+     * @param partial 1: what was found, also when it is not all.
+     * @param out_complete 1 if every shape is known, else 0.
+     * @param out_args may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
+     * @param out_outputs may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
+     * @param out_aux may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
      */
     public static native long cohort_symbol_infer_dtype(long symbol, long known, int partial, int[] out_complete, long[] out_args, long[] out_outputs, long[] out_aux);
 
@@ -65,6 +92,12 @@ public final class CohortSymbol {
      * Returns: NULL, or
      *   COHORT_ERROR_NAME   a known name is neither argument nor auxiliary state
      *   COHORT_ERROR_SHAPE  shapes contradict (the error names the node, what it was given and what it infers)
+     * @param known may be NULL. Shapes by name, of arguments or auxiliary states; entries without names are taken in the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none. `__shape__` attributes take part.
+     * @param partial 1: what was found, also when it is not all.
+     * @param out_complete 1 if every shape is known, else 0.
+     * @param out_args may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
+     * @param out_outputs may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
+     * @param out_aux may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
      */
     public static native long cohort_symbol_infer_shape(long symbol, long known, int partial, int[] out_complete, long[] out_args, long[] out_outputs, long[] out_aux);
 
@@ -76,7 +109,10 @@ public final class CohortSymbol {
     /** Reads a JSON file as cohort_symbol_from_json() does. A missing or unreadable file: COHORT_ERROR_IO. */
     public static native long cohort_symbol_load(String path, long[] out_symbol);
 
-    /** The name of the head's node; *out_name is NULL if there are several heads. */
+    /**
+     * The name of the head's node.
+     * @param out_name NULL may come out. NULL if there are several heads.
+     */
     public static native long cohort_symbol_name(long symbol, long[] out_name);
 
     /**
@@ -105,6 +141,7 @@ public final class CohortSymbol {
     /**
      * Sets attributes of the head's node, for this handle: symbols composed from it before keep the ones they had.
      * Returns: NULL, or COHORT_ERROR_STATE if there are several heads; nothing is set then.
+     * @param keys As for cohort_symbol_variable(). `&lt;input&gt;_lr_mult` and the like: COHORT_ERROR_NAME with advice. Attributes; each key starts and ends with two underscores (`__shape__`, `__lr_mult__`), or is one of the short names ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage. Others: COHORT_ERROR_NAME.
      */
     public static native long cohort_symbol_set_attrs(long symbol, Pointer keys, Pointer values, long num_attrs);
 
@@ -119,6 +156,8 @@ public final class CohortSymbol {
      * number of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the same of COHORT_STORAGE_; `__layout__` "TNC";
      * `__lr_mult__` and `__wd_mult__` "0.5"; `__ctx_group__` any word, see cohort_group_options; `__init__`, see
      * cohort_initializer_apply(). All others are kept for the caller, and in JSON.
+     * @param name Not empty.
+     * @param keys Attributes; each key starts and ends with two underscores (`__shape__`, `__lr_mult__`), or is one of the short names ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage. Others: COHORT_ERROR_NAME.
      */
     public static native long cohort_symbol_variable(String name, Pointer keys, Pointer values, long num_attrs, long[] out_symbol);
 }

@@ -57,8 +57,8 @@ public final class Constants {
     }
 
     /**
-     * Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and the
-     * handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
+     * Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and
+     * the handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
      */
     public static final class ErrorClass {
         private ErrorClass() {
