@@ -14,7 +14,7 @@ const (
 	UnknownShape = -1
 )
 
-// CalibrationMethod: what a calibration makes of the numbers that it sees.
+// CalibrationMethod: how a calibration gets a range from the numbers that it observes.
 type CalibrationMethod int32
 
 // Values of CalibrationMethod.
@@ -183,7 +183,7 @@ func (v ExecutorList) String() string {
 	return "ExecutorList(" + strconv.Itoa(int(v)) + ")"
 }
 
-// GradReq: what backward does with the gradient of an argument; "null", "write" and "add" as text.
+// GradReq: how backward treats the gradient of an argument; "null", "write" and "add" as text.
 type GradReq int32
 
 // Values of GradReq.
@@ -296,7 +296,7 @@ func (v PatternMode) String() string {
 	return "PatternMode(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Precision: what an operator does where a network computes in a narrower type than that of its arrays (compute_dtype).
+// Precision: how an operator works if a network computes in a narrower type than that of its arrays (compute_dtype).
 type Precision int32
 
 // Values of Precision.
@@ -342,7 +342,7 @@ func (v Rounding) String() string {
 	return "Rounding(" + strconv.Itoa(int(v)) + ")"
 }
 
-// SpanKind: what an event is about.
+// SpanKind: kinds of events.
 type SpanKind int32
 
 // Values of SpanKind.

@@ -359,10 +359,12 @@ sub read_fields {
     my ($self, $struct) = @_;
     my @fields;
     my $text = delete $struct->{text};
-    while ($text =~ m{\G\s*(?:/\*(.*?)\*/\s*)?([^;/]+);(?:[ \t]*/\*(.*?)\*/)?}gcs) {
+    # A comment with an empty line behind it is about several fields; one right over a field, or behind it, is that field's.
+    while ($text =~ m{\G\s*(?:/\*(?:(?!\*/).)*\*/[ \t]*\n[ \t]*\n\s*)*(?:/\*((?:(?!\*/).)*)\*/\s*)?([^;/]+);(?:[ \t]*/\*(.*?)\*/)?}gcs) {
+        my ($over, $behind) = ($1, $3);
         my ($type, $name) = declaration($2);
         my $value = $self->read_type("$struct->{name}.$name", $type);
-        @$value{qw(name doc direction)} = ($name, no_tags(one_line(clean($3 // $1 // ''))), 'in');
+        @$value{qw(name doc direction)} = ($name, no_tags(join ' ', map { one_line(clean($_)) } grep {defined} $over, $behind), 'in');
         push @fields, $value;
     }
     die "$struct->{name}: what is '" . substr($text, pos $text // 0) . "'?\n" if substr($text, pos $text // 0) =~ /\S/;

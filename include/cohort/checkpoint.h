@@ -30,7 +30,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_checkpoint_save(const char *pr
                                                                   const cohort_arrays *aux_params);
 
 /**
- * Reads a checkpoint, the arrays to cpu(0).
+ * Reads a checkpoint. Its arrays are on cpu(0).
  *
  * Arrays under names that begin neither with `arg:` nor with `aux:` are left out. A file without arrays gives two empty
  * lists and a warning.
@@ -48,7 +48,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_checkpoint_load(const char *pr
                                                                   cohort_arrays **out_arg_params,
                                                                   cohort_arrays **out_aux_params);
 
-/** @as cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it. */
+/** @as cohort_checkpoint_load(), but the file of the arrays is mapped, as by cohort_arrays_map(). */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_checkpoint_map(const char *prefix, int32_t epoch,
                                                                  cohort_symbol **out_symbol,
                                                                  cohort_arrays **out_arg_params,

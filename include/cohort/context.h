@@ -3,10 +3,10 @@
  * @file context.h
  * Contexts and dtypes as text, the devices of this machine, and layouts.
  *
- * What executors and groups run again and again on a GPU, forward, backward and updates, is replayed as CUDA graphs
- * from the third time on, around the steps that the host takes part in; bound anew, it is recorded anew. Results are
- * the same bit for bit as step by step, which the environment variable COHORT_CUDA_GRAPHS=0 asks for. What cannot be
- * recorded is run step by step, and a message of level COHORT_LOG_INFO says so.
+ * On a GPU, executors and groups replay their forward passes, backward passes and updates as CUDA graphs from the third
+ * time on, except for steps in which the host takes part. After a new binding they are recorded anew. Results are bit
+ * for bit the same as without graphs, which the environment variable COHORT_CUDA_GRAPHS=0 selects. Work that cannot be
+ * recorded runs step by step, and a message of level COHORT_LOG_INFO says so.
  */
 #ifndef COHORT_CONTEXT_H
 #define COHORT_CONTEXT_H
@@ -17,16 +17,16 @@ COHORT_BEGIN_DECLS
 
 /**
  * Reads a context from text: a device type, then an id from 0 in parentheses. "cpu(0)", "gpu(1)", "cpu_pinned(0)",
- * "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first
- * used.
+ * "cpu_shared(0)". No other text is accepted, and no leading zeros. Whether the device exists is checked when it is
+ * first used.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_context_parse(const char *text, cohort_context *out_context);
 
 /**
  * Writes a context as text, "gpu(1)".
  *
- * @param out_text   @nullable `capacity` bytes, or NULL to ask for the size. 32 bytes are always enough.
- * @param out_bytes  @nullable The bytes needed, the ending zero included; may be NULL.
+ * @param out_text   @nullable `capacity` bytes; 32 are always enough. NULL: only the size is wanted.
+ * @param out_bytes  @nullable The bytes needed, the ending zero included.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_context_text(const cohort_context *context, char *out_text,
                                                                size_t capacity, size_t *out_bytes);
@@ -39,41 +39,41 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_context_text(const cohort_cont
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_num_devices(cohort_device_type device_type, size_t *out_num);
 
-/** The memory of a context, of all that this process does with it. struct_size is set by the caller. */
+/** The memory of a context that this process uses. struct_size is set by the caller. */
 typedef struct cohort_device_memory_info {
   size_t struct_size;  /* sizeof(cohort_device_memory_info) where the caller was compiled */
-  size_t used_bytes;   /* arrays, and what executors, groups and operators work with */
-  size_t peak_bytes;   /* the most that it was since it was last reset */
-  size_t cached_bytes; /* kept for later, beside that: what a GPU's driver does not give to other processes */
-  size_t limit_bytes;  /* of cohort_device_limit_memory(); 0: none */
+  size_t used_bytes;   /* of arrays, and working memory of executors, groups and operators */
+  size_t peak_bytes;   /* the largest used_bytes since the last reset */
+  size_t cached_bytes; /* kept for later use besides: a GPU's driver does not give it to other processes */
+  size_t limit_bytes;  /* set by cohort_device_limit_memory(); 0: none */
 } cohort_device_memory_info;
 
 #define COHORT_DEVICE_MEMORY_INFO_INIT \
   { sizeof(cohort_device_memory_info), 0, 0, 0, 0 }
 
 /**
- * How much memory of a context is in use. Pinned and shared host memory count as that of cpu(id). Work that has just
- * been waited for may still hold some for a moment.
+ * How much memory of a context is in use. Pinned and shared host memory count as memory of cpu(id). Work that has just
+ * been waited for may still hold some memory for a moment.
  *
  * Errors: COHORT_ERROR_DEVICE where there is no such device.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_device_memory(const cohort_context *context,
                                                                 cohort_device_memory_info *out_info);
 
-/** From now on the peak of a context is counted from what is in use now. */
+/** Sets the peak of a context to what is in use now. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_device_reset_peak_memory(const cohort_context *context);
 
 /**
- * Limits what this process takes of a context's memory; 0: no limit. What would be more fails with
- * COHORT_ERROR_OUT_OF_MEMORY, that of queued work, too. What is in use already stays, even if it is more.
+ * Limits how much of a context's memory this process takes; 0: no limit. An allocation beyond the limit fails with
+ * COHORT_ERROR_OUT_OF_MEMORY, in queued work, too. Memory that is in use already stays, even if it is more.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_device_limit_memory(const cohort_context *context, size_t bytes);
 
 /**
- * Waits until all work queued so far on all devices is done, whoever queued it.
+ * Waits until all work that any caller has queued so far on any device is done.
  *
- * @return NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work
- *   it was: it comes out there as well, at the next call that waits for it.
+ * @return NULL, or COHORT_ERROR_EXECUTION if some of the work failed. The executor or group whose work it was reports
+ *   the error as well, at the next call that waits for it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_wait_all(void);
 

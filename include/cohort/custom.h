@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file custom.h Operators of the host's. A host registers callbacks under a name, its op_type; the operator `Custom`
- * with that op_type then is a node of symbols and of symbol JSON like any other (MXNet's CustomOp and its JSON), and
- * can be applied to arrays at once and recorded by tapes. All attributes of the node but op_type are the host's own, as
- * text.
+ * @file custom.h
+ * Custom operators, which the host implements. A host registers callbacks under a name, the op_type. The operator
+ * `Custom` with that op_type is then used like any other: in symbols and their JSON (MXNet's CustomOp and its JSON),
+ * applied to arrays, and recorded by tapes. All attributes of a node except op_type go to the host as text.
  *
- * Lists. Callbacks are lent lists, for the time of the call. They read from the lists of what is there, and write to
- * those that are empty by cohort_descs_add() and cohort_arrays_add(). Arrays in lent lists are the library's working
- * memory: they are to be read and written in the callback, by cohort_ndarray_read() and cohort_ndarray_write(), by
- * their data pointers or by operators applied to them, and neither kept nor used behind it.
+ * Lists. Callbacks are lent lists, for the time of the call. They read the lists that have entries, and fill empty ones
+ * with cohort_descs_add() and cohort_arrays_add(). Arrays in lent lists are the library's working memory: a callback
+ * may read and write them with cohort_ndarray_read() and cohort_ndarray_write(), through their data pointers or with
+ * operators, and must not keep or use them after it returns.
  *
- * Threads. `declare`, the two for inference and `create` run inside calls that compose, load, infer or bind, on the
- * thread that makes the call. So do `forward` and `backward`, inside the call that runs the pass: the steps before the
- * node are waited for first, and the pass is not queued further until the callback has returned, so that the devices of
- * a group take turns with such a node. With `any_thread` they run where the device works, at the same time for several
- * devices, and nobody waits. `release` and `ended` run at the end of some call of the library. No callback may use the
- * executor, group or tape for which it is called. Applying operators is allowed (cohort_operator_invoke()); with
- * `any_thread` nothing else that waits for queued work is.
+ * Threads. `declare`, `infer_shape`, `infer_dtype` and `create` run inside calls that compose, load, infer or bind, on
+ * the thread that makes the call. `forward` and `backward` run inside the call that runs the pass, on its thread: the
+ * call first waits for the steps before the node, and queues the rest of the pass when the callback has returned, so
+ * that the devices of a group run such a node one after the other. With `any_thread` they run on the threads of the
+ * device, for several devices at the same time, and the call does not wait. `release` and `ended` run at the end of
+ * some call of the library.
  *
- * All return 0, or anything else for a failure: COHORT_ERROR_EXECUTION where a pass is run or a node is bound, and
- * COHORT_ERROR_INVALID_ARGUMENT before that, with the number in the message.
+ * No callback may use the executor, group or tape for which it is called. It may apply operators
+ * (cohort_operator_invoke()); with `any_thread` it must do nothing else that waits for queued work.
+ *
+ * All callbacks return 0, or anything else for a failure: the call returns COHORT_ERROR_EXECUTION if it runs a pass or
+ * binds a node, COHORT_ERROR_INVALID_ARGUMENT before that, with the number in the message.
  */
 #ifndef COHORT_CUSTOM_H
 #define COHORT_CUSTOM_H
@@ -29,25 +31,25 @@
 COHORT_BEGIN_DECLS
 
 /**
- * Says what a node has: names of inputs, auxiliary states and outputs.
+ * Gives the names of a node's inputs, auxiliary states and outputs.
  *
- * @param keys    The node's attributes, op_type left out, and values likewise: num_attrs texts.
- * @param inputs  Lent, empty: takes a descriptor for each input, of which the name alone counts; at least one.
+ * @param keys, values  The node's attributes without op_type, num_attrs of them.
+ * @param inputs  Lent, empty: takes a descriptor for each input, at least one; only its name is read.
  * @param aux     Likewise for auxiliary states, which `forward` may write in training.
- * @param outputs Likewise for outputs; none: one, "output".
+ * @param outputs Likewise for outputs; left empty: one, "output".
  */
 typedef int32_t (*cohort_custom_declare_fn)(const char *const *keys, const char *const *values, size_t num_attrs,
                                             cohort_descs *inputs, cohort_descs *aux, cohort_descs *outputs,
                                             void *user_data);
 
 /**
- * Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths
- * of 0 cannot be told by it: they are those that are not known.
+ * Infers shapes, or dtypes. Called when that of the first input is known, once or several times for each inference. It
+ * cannot return an axis of length 0, since 0 means unknown.
  *
- * @param keys     As above.
+ * @param keys, values  As in cohort_custom_declare_fn.
  * @param known    Lent: what is known of the inputs, in order; lengths of 0 or no shape, COHORT_DTYPE_NONE: not known.
  * @param inputs   Lent, empty: takes a descriptor for each input, in order, with its shape, or its dtype; the rest of a
- *                 descriptor is not read. What contradicts what is known is an error. Left empty: as they are known.
+ *                 descriptor is not read. A contradiction to what is known is an error. Left empty: as known.
  * @param aux      Likewise for auxiliary states; there must be one for each.
  * @param outputs  Likewise for outputs.
  */
@@ -56,11 +58,11 @@ typedef int32_t (*cohort_custom_infer_fn)(const char *const *keys, const char *c
                                           cohort_descs *outputs, void *user_data);
 
 /**
- * Makes what belongs to one bound node, from its forward passes to its backward passes. A node is bound by each
- * executor and each device, for training and for inference apart; each application to arrays is a node of its own.
+ * Makes the state of one bound node, which its forward and backward passes use. Each executor and each device binds the
+ * node, for training and for inference separately; each application to arrays is a node of its own.
  *
- * @param context    Where it runs.
- * @param out_state  @gives_null Takes the state, which is passed on untouched; NULL before.
+ * @param context    The context on which the node runs.
+ * @param out_state  @gives_null Takes the state, which is passed on untouched; NULL before the call.
  */
 typedef int32_t (*cohort_custom_create_fn)(const char *const *keys, const char *const *values, size_t num_attrs,
                                            const cohort_context *context, void **out_state, void *user_data);
@@ -68,10 +70,12 @@ typedef int32_t (*cohort_custom_create_fn)(const char *const *keys, const char *
 /**
  * Computes the outputs.
  *
- * @param state     Of the node.
+ * @param state     The node's.
  * @param inputs    Lent: in order, with their names.
- * @param aux       Lent: auxiliary states. A layer of a training pass that is frozen, no argument of it or before it
- *                  having a gradient, keeps its states: these are copies then.
+ * @param aux       Lent: auxiliary states. A frozen layer in a training pass (no argument of it or before it has a
+ *                  gradient) is lent copies, so its states do not change. In inference, and in the backward pass of
+ *                  inference, these are the states themselves: a callback that writes them changes arrays that other
+ *                  threads may be reading.
  * @param outputs   Lent: arrays to be written, all of them.
  * @param is_train  1: a training pass.
  */
@@ -79,20 +83,20 @@ typedef int32_t (*cohort_custom_forward_fn)(void *state, const cohort_arrays *in
                                             const cohort_arrays *outputs, cohort_bool is_train, void *user_data);
 
 /**
- * Computes the gradients of the inputs. What grad_req asks for is done with them afterwards: they are always to be
- * overwritten.
+ * Computes the gradients of the inputs. It always overwrites the arrays; the library then applies grad_req.
  *
- * @param head_grads  Lent: the gradient of each output, zeros where nothing flows back; empty with ignores_head_grads.
- * @param gradients   Lent: for each input an array to be written, or NULL where its gradient is not wanted.
+ * @param head_grads  Lent: the gradient of each output, zeros if nothing flows back to it; empty with
+ *                    ignores_head_grads.
+ * @param gradients   Lent: for each input an array to be written, or NULL if its gradient is not needed.
  */
 typedef int32_t (*cohort_custom_backward_fn)(void *state, const cohort_arrays *head_grads, const cohort_arrays *inputs,
                                              const cohort_arrays *aux, const cohort_arrays *outputs,
                                              const cohort_arrays *gradients, void *user_data);
 
-/** Lets go of a state. Runs once for each, when its node is not bound any more. */
+/** Frees a state. Runs once for each, when its node is not bound any more. */
 typedef void (*cohort_custom_release_fn)(void *state, void *user_data);
 
-/** Runs once, when the operator is not registered and no symbol and nothing bound has a node of it any more. */
+/** Runs once, when the operator is not registered any more, and no symbol or bound object has a node of it. */
 typedef void (*cohort_custom_end_fn)(void *user_data);
 
 /** A custom operator. Zero in any field but `declare` and `forward` means its default. */
@@ -105,7 +109,7 @@ typedef struct cohort_custom_op {
   cohort_custom_create_fn create;     /* NULL: states are NULL */
   cohort_custom_forward_fn forward;   /* not NULL */
   cohort_custom_backward_fn backward; /* NULL: nothing flows back through it */
-  cohort_custom_release_fn release;   /* NULL: states need none */
+  cohort_custom_release_fn release;   /* NULL: states are not released */
   cohort_custom_end_fn ended;         /* NULL: none */
   void *user_data;                    /* passed to all */
 
@@ -116,7 +120,7 @@ typedef struct cohort_custom_op {
 #define COHORT_CUSTOM_OP_INIT \
   { sizeof(cohort_custom_op), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
 
-/** The same as COHORT_CUSTOM_OP_INIT, for callers without a C compiler; struct_size is the caller's. */
+/** COHORT_CUSTOM_OP_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
 COHORT_API void cohort_custom_op_init(cohort_custom_op *op, size_t struct_size);
 
 /**
@@ -124,7 +128,7 @@ COHORT_API void cohort_custom_op_init(cohort_custom_op *op, size_t struct_size);
  *
  * Threads: any.
  *
- * @param op_type  Its name; not "".
+ * @param op_type  Its name; not empty.
  * @param op       Copied.
  * @return NULL, or COHORT_ERROR_NAME if the name is taken, COHORT_ERROR_INVALID_ARGUMENT for a callback that is
  *   missing; then no callback is ever called.
@@ -132,7 +136,7 @@ COHORT_API void cohort_custom_op_init(cohort_custom_op *op, size_t struct_size);
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_custom_register(const char *op_type, const cohort_custom_op *op);
 
 /**
- * Ends the name. Nodes that there are stay what they are.
+ * Unregisters a custom operator. Nodes that exist are not affected.
  *
  * @return NULL, or COHORT_ERROR_NAME if it is not registered.
  */

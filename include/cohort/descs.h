@@ -20,11 +20,11 @@ COHORT_API void cohort_descs_free(cohort_descs *descs);
 /**
  * Appends a descriptor.
  *
- * @param name      @nullable NULL or "": none; it is then taken by position where a function allows that.
- * @param shape     num_axes lengths, none negative; 0 where not known.
+ * @param name      @nullable NULL or "": none; the descriptor is then taken by position where a function allows that.
+ * @param shape     num_axes lengths, none negative; 0: not known.
  * @param num_axes  0 to COHORT_MAX_AXES, or COHORT_UNKNOWN_SHAPE with shape NULL.
  * @param dtype     COHORT_DTYPE_ constant. COHORT_DTYPE_NONE: float32 for data and labels of a group, else not known.
- * @param layout    @nullable One letter an axis, N being the batch axis (see cohort_layout_batch_axis()); its length
+ * @param layout    @nullable One letter for each axis; N is the batch axis (see cohort_layout_batch_axis()). Its length
  *                  need not be num_axes. NULL: "NCHW", that is batch axis 0. Only groups read it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_add(cohort_descs *descs, const char *name, const int64_t *shape,
@@ -38,7 +38,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_num(const cohort_descs *
  *
  * @param index         Below cohort_descs_num().
  * @param out_name      @nullable The name, "" if none.
- * @param out_shape     @nullable `capacity` lengths, the first num_axes of which are written; must be large enough.
+ * @param out_shape     @nullable `capacity` lengths, the first num_axes of which are written; capacity must be large
+ *                      enough.
  * @param out_num_axes  @nullable The number of axes, COHORT_UNKNOWN_SHAPE if the shape is not known.
  * @param out_dtype     @nullable The dtype, COHORT_DTYPE_NONE if not given or not known.
  * @param out_layout    @nullable The layout.

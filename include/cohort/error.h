@@ -11,22 +11,23 @@
 COHORT_BEGIN_DECLS
 
 /**
- * Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and
- * the handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
+ * Classes of errors. When memory runs out, the call that needed it, or that waited for work which needed it, returns an
+ * error that says so, and all handles stay usable. The library cannot handle failed allocations inside libgomp and
+ * oneDNN.
  */
 enum {
-  COHORT_SUCCESS = 0,                /* what cohort_error_code() says of NULL */
+  COHORT_SUCCESS = 0,                /* the class of NULL */
   COHORT_ERROR_INVALID_ARGUMENT = 1, /* a wrong handle, count, range or constant; options that contradict */
   COHORT_ERROR_NAME = 2,             /* an unknown, missing, duplicate or ambiguous name */
   COHORT_ERROR_SHAPE = 3,            /* shapes that differ or cannot be inferred */
   COHORT_ERROR_DTYPE = 4,            /* dtypes that differ or cannot be inferred */
-  COHORT_ERROR_STATE = 5,            /* a right call at the wrong moment */
+  COHORT_ERROR_STATE = 5,            /* a valid call at the wrong time */
   COHORT_ERROR_UNSUPPORTED = 6,      /* a feature that this build or device does not offer */
   COHORT_ERROR_DEVICE = 7,           /* no such device or backend; arrays on the wrong device */
   COHORT_ERROR_FORMAT = 8,           /* contents of a file, of JSON or of a buffer */
   COHORT_ERROR_IO = 9,               /* the file system */
-  COHORT_ERROR_OUT_OF_MEMORY = 10,   /* no room on the host or a device */
-  COHORT_ERROR_EXECUTION = 11,       /* work on a device failed; out at the call that waited for it */
+  COHORT_ERROR_OUT_OF_MEMORY = 10,   /* no memory left on the host or a device */
+  COHORT_ERROR_EXECUTION = 11,       /* work on a device failed; returned by a call that waits for it */
   COHORT_ERROR_INTERNAL = 12         /* a defect in this library */
 };
 typedef int32_t cohort_error_class;
@@ -39,8 +40,9 @@ typedef int32_t cohort_error_class;
 COHORT_API cohort_error_class cohort_error_code(const cohort_error *error);
 
 /**
- * One line for a person: what, where, expected and found. It is UTF-8, whatever it quotes: other bytes and control
- * characters are written as \xNN, in the subject too. Lives until the error is freed.
+ * One line for a person, which says what is wrong, where, what was expected and what was found. It is UTF-8, whatever
+ * it quotes: other bytes and control characters are written as \xNN, in the subject too. Lives until the error is
+ * freed.
  *
  * @param error  @nullable NULL: "".
  */

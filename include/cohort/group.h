@@ -4,7 +4,7 @@
  * Groups: one executor per context, each batch split over them by workload, outputs merged, gradients summed.
  *
  * Device i of a group is the i-th context given. Slice i of a batch of B samples is the half-open range [begin, end)
- * along the batch axis; which axis that is, each descriptor's layout says. Work is queued on all devices at once;
+ * along the batch axis, which the layout of each descriptor gives. Work is queued on all devices at once;
  * cohort_group_wait(), or reading an array, waits for it. Groups that share memory (shared_group) are used by one
  * thread at a time, one group after the other.
  */
@@ -19,9 +19,9 @@ COHORT_BEGIN_DECLS
 
 /** How a share of the batch becomes a whole number of samples. */
 enum {
-  COHORT_ROUNDING_HALF_UP = 0,   /* to the nearest, halves up; what is missing goes to the last device */
+  COHORT_ROUNDING_HALF_UP = 0,   /* to the nearest, halves up; the last device gets the rest */
   COHORT_ROUNDING_HALF_EVEN = 1, /* the same with halves to the even number */
-  COHORT_ROUNDING_BALANCED = 2 /* largest remainder, at least one sample per device: works whenever that is possible */
+  COHORT_ROUNDING_BALANCED = 2   /* largest remainder, at least one sample per device: works whenever possible */
 };
 typedef int32_t cohort_rounding;
 
@@ -41,23 +41,24 @@ typedef int32_t cohort_group_list;
 
 /** How cohort_group_update() puts the devices' gradients together. */
 enum {
-  COHORT_UPDATE_ON_STORE = 0,   /* one update from the sum over the devices, copied to all; gradients stay */
+  COHORT_UPDATE_ON_STORE = 0,   /* one update from the sum over the devices, copied to all; gradients do not change */
   COHORT_UPDATE_PER_DEVICE = 1, /* the sum replaces each device's gradient, and each device updates its own */
-  COHORT_UPDATE_NO_STORE = 2    /* each device updates from its own gradient; devices may part */
+  COHORT_UPDATE_NO_STORE = 2    /* each device updates from its own gradient; devices may differ then */
 };
 typedef int32_t cohort_update_mode;
 
 /**
  * Splits a batch by workloads, as a group does.
  *
- * @param batch_size    Samples, at least 1.
+ * @param batch_size    Samples, at least 1. Shares are computed as doubles: above 2^53 samples equal workloads can get
+ *                      shares that differ by more than one.
  * @param workload      @nullable num_contexts relative shares, each positive and finite; NULL: equal ones.
  * @param num_contexts  At least 1.
  * @param rounding      COHORT_ROUNDING_ constant.
  * @param out_begin     num_contexts numbers: where each slice begins.
  * @param out_end       num_contexts numbers: where it ends.
  * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT: a slice would be empty (the error gives batch size, number of
- *   contexts and workloads), or a workload is no such number.
+ *   contexts and workloads), or a workload is not positive and finite.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_split_slices(int64_t batch_size, const double *workload,
                                                                size_t num_contexts, cohort_rounding rounding,
@@ -76,51 +77,53 @@ typedef struct cohort_group_options {
   cohort_bool inputs_need_grad;         /* 1: gradients of the data too */
   const char *const *fixed_param_names; /* parameters without gradient; unknown names are ignored */
   size_t num_fixed_param_names;
-  const char *grad_req;              /* "null", "write" or "add" for all parameters; NULL: see the next three */
-  const char *const *grad_req_list;  /* num_grad_reqs of them. Neither form: "write" */
-  const char *const *grad_req_names; /* the argument each is for, over "write"; NULL: one for each argument in order,
-                                              taken as it is, whatever inputs_need_grad and fixed_param_names say */
+  const char *grad_req;             /* "null", "write" or "add" for all parameters; NULL: see the next three */
+  const char *const *grad_req_list; /* num_grad_reqs of them; NULL like grad_req: "write" */
+  /* the argument that each is for; arguments that are not named have "write". NULL: one for each argument in order,
+     which inputs_need_grad and fixed_param_names do not change */
+  const char *const *grad_req_names;
   size_t num_grad_reqs;
 
   const char *const *state_names; /* arguments that are states */
   size_t num_state_names;
 
-  const char *const *input_dtype_names; /* dtypes of data and labels by name, over those of symbol and descriptor */
+  const char *const *input_dtype_names; /* dtypes of data and labels by name; override symbol and descriptor */
   const cohort_dtype *input_dtypes;     /* COHORT_DTYPE_ constants */
   size_t num_input_dtypes;
 
   cohort_group *shared_group; /* group of another bucket to share memory with, kept alive; NULL: none */
 
-  /* Contexts of the nodes whose `__ctx_group__` is one of these names. None: the attribute is not read. */
+  /* Contexts of the nodes whose `__ctx_group__` is one of these names. No names: the attribute is not read. */
   const char *const *ctx_group_names;
-  const cohort_context *ctx_group_contexts; /* for each name contexts_per_ctx_group of them; device_type 0: the name is
-                                                 not in that device's map */
+  /* for each name contexts_per_ctx_group of them; device_type 0: on this device the name is not mapped, and its nodes
+     run on the device's own context */
+  const cohort_context *ctx_group_contexts;
   size_t num_ctx_groups;
   size_t contexts_per_ctx_group; /* 1: the same on all devices; else the number of contexts; 0: 1 */
 
   int32_t num_threads;          /* threads of each CPU context; 0: as in executor.h */
   size_t gradient_bucket_bytes; /* gradients summed in one exchange, in bytes; 0: chosen from the model */
-  uint64_t seed;                /* of random operators; each device draws its own numbers */
+  uint64_t seed;                /* seed of random operators; each device draws its own numbers */
 
   cohort_log_fn log;   /* takes this group's messages; NULL: they go where the library's do */
   void *log_user_data; /* passed to log */
 
-  const char *const *arg_names; /* what the caller takes the symbol's arguments to be, in order: anything else is an
-                                   error */
-  size_t num_arg_names;         /* 0: not checked */
+  /* the arguments that the caller expects the symbol to have, in order; others are an error */
+  const char *const *arg_names;
+  size_t num_arg_names; /* 0: not checked */
 
-  cohort_dtype compute_dtype; /* as in executor.h; how gradients are summed is gradient_sum_dtype */
+  cohort_dtype compute_dtype; /* as in executor.h; gradient_sum_dtype is for sums of gradients */
 
   const char *const *float32_names; /* num_float32_names nodes and operators, as in executor.h */
   size_t num_float32_names;
   const char *const *narrow_names; /* num_narrow_names of them, likewise */
   size_t num_narrow_names;
 
-  /* A factor on the loss, from 2^-24 to 2^24; 0: none. Gradients are that much larger, those that the group shows, too,
-     and an update divides by it. Where a gradient is infinite or no number on any device, the update is skipped on all,
-     with a message of level info, and the factor halves; it doubles after loss_scale_window updates that were made.
-     Devices' gradients must be finite when summed, too. Each update then waits for the gradients, and divides by what
-     the factor was in their backward pass. 65536 suits float16; bfloat16 needs none. Networks with
+  /* A factor on the loss, from 2^-24 to 2^24; 0: none. Gradients are larger by this factor, also those that the group
+     shows, and an update divides by it. If a gradient is infinite or NaN on any device, the update is skipped on all,
+     with a message of level info, and the factor halves; it doubles after loss_scale_window updates that were not
+     skipped. The sums of the devices' gradients must be finite, too. Each update then waits for the gradients, and
+     divides by the factor of their backward pass. 65536 suits float16; bfloat16 needs none. Networks with
      IdentityAttachKLSparseReg, or with losses inside the graphs of _foreach, _while_loop, _cond or _CachedOp, cannot
      have one: their gradients begin within an operator (COHORT_ERROR_UNSUPPORTED). */
   double loss_scale;
@@ -130,20 +133,20 @@ typedef struct cohort_group_options {
 
   cohort_bool backward_once; /* as in executor.h */
 
-  /* For inference (for_training 0): parameters and auxiliary states by name that are the group's own arrays from here
-     on, not copied, for all its contexts together: what is written to them is seen by the group, and what the group is
-     given by cohort_group_set_params() is written to them. Those of another type, or that a context cannot use where
-     they are, are copied. Parameters that are not named, or for NULL all, are new arrays of zeros; names that are no
-     parameters are ignored. With shared_group, that group's are used and these are not. */
+  /* For inference (for_training 0): parameters and auxiliary states by name. The group uses these arrays themselves,
+     not copies, on all its contexts: it sees what is written to them, and cohort_group_set_params() writes to them.
+     Arrays of another type, or that a context cannot use where they are, are copied. Parameters that are not named
+     (NULL: all) are new arrays of zeros; other names are ignored. With shared_group, the arrays of that group are used
+     instead. */
   const cohort_arrays *arg_params;
   const cohort_arrays *aux_params;
 
-  /* In which type float32 gradients are summed over the devices: COHORT_DTYPE_FLOAT32, or COHORT_DTYPE_BFLOAT16, which
-     is half as much to move between GPUs, and slower on processors, which share their memory. Each device's gradients
-     are rounded to 8 significant bits then, and their sum again (on GPUs that sum among themselves perhaps the sums on
-     the way, too), to nearest: rounded so once, a sum is off by at most one part in 127 of the gradients' absolute
-     values, added up. The same run still gives the same bits. What an update reads is float32, and so are the gradients
-     that the group shows. Nothing is summed, nor rounded, for one device or COHORT_UPDATE_NO_STORE. */
+  /* The type in which float32 gradients are summed over the devices: COHORT_DTYPE_FLOAT32, or COHORT_DTYPE_BFLOAT16,
+     which moves half as many bytes between GPUs, and is slower on CPUs, which share their memory. With bfloat16 each
+     device's gradients are rounded to the nearest numbers of 8 significant bits, and so is their sum; GPUs that sum
+     among themselves may round partial sums, too. Without such partial sums the error is at most 1/127 of the sum of
+     the gradients' absolute values. The same run still gives the same bits. Updates read float32, and the gradients
+     that the group shows are float32. For one device or COHORT_UPDATE_NO_STORE nothing is summed or rounded. */
   cohort_dtype gradient_sum_dtype;
 
   cohort_bool tf32; /* as in executor.h */
@@ -157,7 +160,7 @@ typedef struct cohort_group_options {
         NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0, 0       \
   }
 
-/** The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
+/** COHORT_GROUP_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
 COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t struct_size);
 
 /**
@@ -166,8 +169,8 @@ COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t 
  * @param contexts      num_contexts of them, at least 1. The same one twice gives two executors.
  * @param data          Descriptors of the data of the whole batch, at least one. Each name is an argument.
  * @param label         @nullable The same for labels; NULL or empty: none. Label arguments are then like any other.
- * @param param_names   @nullable The parameters. Names that are no arguments are ignored. NULL with num_param_names 0:
- *                      all arguments but data, labels (those of losses, too, that are not described) and states.
+ * @param param_names   @nullable The parameters. Names that are not arguments are ignored. NULL with num_param_names 0:
+ *                      all arguments except data, labels (also those of losses that have no descriptor) and states.
  * @param for_training  0: no gradients at all, whatever the options say; 1: as they say.
  * @param options       NULL: all defaults.
  * @return NULL, or
@@ -186,16 +189,18 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_create(
     const cohort_descs *label, const char *const *param_names, size_t num_param_names, cohort_bool for_training,
     const cohort_group_options *options, cohort_group **out_group);
 
-/** Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on. */
+/** Frees a handle; NULL does nothing. Freeing the last one waits for queued work. Arrays that were handed out stay. */
 COHORT_API void cohort_group_free(cohort_group *group);
 
 /**
- * Binds a bound group from scratch: new arrays of zeros, nothing kept but the group's settings.
+ * Binds a bound group from scratch: to new arrays of zeros. Only the group's settings are kept, with the arrays of
+ * arg_params and aux_params among them, which keep their values.
  *
  * @param data          @as cohort_group_create().
  * @param label         @nullable @as cohort_group_create().
  * @param shared_group  @nullable As in cohort_group_options; NULL: none.
- * @param rebind        1: do so; 0: refuse (COHORT_ERROR_STATE), for callers that mean a group not yet bound.
+ * @param rebind        1: bind again; 0: refuse (COHORT_ERROR_STATE), for callers that expect a group which is not
+ *                      bound yet.
  * @return NULL, or, with the group as before, what cohort_group_create() returns, or
  *   COHORT_ERROR_STATE  rebind is 0; the group is a manager's, which alone binds its groups
  */
@@ -206,8 +211,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_bind(cohort_group *group
 /**
  * Changes the shapes of the batch. Parameters, their gradients and auxiliary states keep their memory and values;
  * contents of data and labels are unspecified. Other gradients that outgrow their first shape start from zero. Nothing
- * happens if names, shapes, dtypes and layouts are the bound ones. What was bound for the latest 16 batches that differ
- * is kept: going back to one of them binds nothing.
+ * happens if names, shapes, dtypes and layouts are the bound ones. Otherwise cohort_group_backward() and
+ * cohort_group_update() are COHORT_ERROR_STATE until the passes before them have run again. The bindings for the latest
+ * 16 different batches are kept: going back to one of them is cheap.
  *
  * @param data   All descriptors, @as cohort_group_create().
  * @param label  @nullable Likewise; NULL or empty drops the labels.
@@ -227,8 +233,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_context(const cohort_gro
                                                                 cohort_context *out_context);
 
 /**
- * A handle on the executor of a device, as it is now: reshaping the group gives it new ones. Where layers exchange
- * statistics with the other devices (_contrib_SyncBatchNorm), it does not train by itself: COHORT_ERROR_STATE.
+ * A handle on the current executor of a device; reshaping the group makes new ones. If layers exchange statistics with
+ * the other devices (_contrib_SyncBatchNorm), the executor cannot train alone: COHORT_ERROR_STATE.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_executor(const cohort_group *group, size_t device,
                                                                  cohort_executor **out_executor);
@@ -264,8 +270,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_descs(const cohort_group
                                                               cohort_descs **out_descs);
 
 /**
- * Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output
- * behind a node whose shape depends on values, which each device has found after the forward pass.
+ * Names, shapes and dtypes of the merged outputs, which are known before any forward pass. COHORT_ERROR_STATE if an
+ * output depends on a node whose shape depends on values: only the forward pass of each device finds its shape.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_output_shapes(const cohort_group *group,
                                                                       cohort_descs **out_descs);
@@ -274,13 +280,16 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_output_shapes(const coho
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_num_arrays(const cohort_group *group, cohort_group_list list,
                                                                    size_t *out_num);
 
-/** The name of an entry; a gradient has its argument's. Good until the group is bound again, reshaped or freed. */
+/**
+ * The name of an entry; a gradient has the name of its argument. Valid until the group is bound again, reshaped or
+ * freed.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_name(const cohort_group *group, cohort_group_list list,
                                                              size_t index, const char **out_name);
 
 /**
- * The batch axis of an entry of COHORT_GROUP_DATA, _LABELS, _OUTPUTS or _INPUT_GRADS; -1 if not batched. An output's is
- * that of the `__layout__` attribute of its node, 0 without one.
+ * The batch axis of an entry of COHORT_GROUP_DATA, _LABELS, _OUTPUTS or _INPUT_GRADS; -1 if not batched. For an output
+ * the `__layout__` attribute of its node decides; without one it is 0.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_axis(const cohort_group *group, cohort_group_list list,
                                                              size_t index, int32_t *out_axis);
@@ -289,9 +298,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_axis(const cohort_group 
  * A handle on the live array of one device.
  *
  * @param out_array  @gives_null NULL for a parameter without gradient. Outputs and gradients are zeros before the first
- *                   pass (but for outputs of a group that shares the memory of one that has run), and outputs are good
- *                   until the next forward pass of the group or one that shares its memory. An output behind a node
- *                   whose shape depends on values: as cohort_executor_array() has it.
+ *                   pass (except outputs of a group that shares the memory of one that has run). Outputs are valid
+ *                   until the next forward pass of the group or one that shares its memory. For outputs whose shape
+ *                   depends on values see cohort_executor_array().
  * @return NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_array(const cohort_group *group, cohort_group_list list,
@@ -302,12 +311,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_arrays(const cohort_grou
                                                                size_t device, cohort_arrays **out_arrays);
 
 /**
- * One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
- * an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are
- * joined as each device has found them.
+ * One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order.
+ * Without a batch axis an output is that of device 0, and a gradient is the sum. Outputs whose shapes depend on values
+ * are joined with the shape that each device has found.
  *
  * @param list       COHORT_GROUP_OUTPUTS or COHORT_GROUP_INPUT_GRADS. COHORT_GROUP_STATES: COHORT_ERROR_UNSUPPORTED.
- * @param out_array  Read-only, and good until the next forward pass; it may be a live array.
+ * @param out_array  Read-only, and valid until the next forward pass; it may be a live array.
  * @return NULL, or
  *   COHORT_ERROR_STATE          input gradients of a group bound without them
  *   COHORT_ERROR_SHAPE, _DTYPE  the devices' arrays do not fit together
@@ -315,14 +324,14 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_arrays(const cohort_grou
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_merged(const cohort_group *group, cohort_group_list list,
                                                                size_t index, cohort_ndarray **out_array);
 
-/** The pool of input arrays of a device, which groups that share memory have in common: live arrays by name. */
+/** The pool of input arrays of a device, which all groups that share memory use: live arrays by name. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_shared_data(const cohort_group *group, size_t device,
                                                                     cohort_arrays **out_arrays);
 
 /**
- * Copies parameters to every device by name, converting dtypes. Checked first: on an error nothing is copied.
+ * Copies parameters to every device by name, converting dtypes. All are checked first: on an error nothing is copied.
  *
- * @param arg_params   Named arrays on any contexts, of any arguments; those not named keep their values.
+ * @param arg_params   Named arrays on any contexts, for any arguments; arguments that are not named keep their values.
  * @param aux_params   @nullable The same for auxiliary states; NULL: none.
  * @param allow_extra  1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
  * @return NULL, or COHORT_ERROR_NAME, COHORT_ERROR_SHAPE (the error names the array).
@@ -332,13 +341,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_params(cohort_group 
                                                                    cohort_bool allow_extra);
 
 /**
- * @as cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is
- * in silence.
+ * @as cohort_group_set_params(), but it reports parameters and auxiliary states that are not given.
  *
  * @param allow_missing  1: parameters and auxiliary states that are not given keep their values; 0: they are
  *                       COHORT_ERROR_NAME (the error lists them), and nothing is copied.
  * @param out_missing    @nullable Those that were not given: names, shapes and dtypes in the order of the symbol's
- *                       lists. May be NULL.
+ *                       lists.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_assign_params(
     cohort_group *group, const cohort_arrays *arg_params, const cohort_arrays *aux_params, cohort_bool allow_missing,
@@ -346,12 +354,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_assign_params(
 
 /**
  * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
- * of several devices it waits for what computes them.
+ * with several devices it waits for the work that computes them.
  *
- * @param arg_params  Named arrays on any contexts, one at least for each parameter; others are left alone.
+ * @param arg_params  Named arrays on any contexts, at least one for each parameter; others are not touched.
  * @param aux_params  @nullable The same for auxiliary states; NULL only if there are none.
- * @return NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (that of a target; of a parameter
- *   that follows the batch, whose devices have slices of several lengths); nothing is written then.
+ * @return NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (a target has another shape; the
+ *   shape of a parameter follows the batch, and the devices' slices differ in length); nothing is written then.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_get_params(const cohort_group *group,
                                                                    const cohort_arrays *arg_params,
@@ -384,10 +392,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_load(cohort_group *group
                                                              size_t num_label);
 
 /**
- * Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine.
+ * Queues a forward pass over the loaded batch, on every device. Loading once and running twice is fine.
  *
- * @param is_train  1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither, and a backward
- *                  pass then gives the gradients of inference; -1: as the group was bound.
+ * @param is_train  1: training behaviour, and what cohort_group_backward() needs is kept; 0: inference, after which a
+ *                  backward pass gives the gradients of inference; -1: as the group was bound.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_run(cohort_group *group, int32_t is_train);
 
@@ -419,13 +427,14 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_forward_presliced(cohort
  * sums over the devices that cohort_group_update() needs start while it runs.
  *
  * @param head_grads  @nullable @null_entries One for each output, of the merged output's shape; each device gets its
- *                    slice, or the whole array if the output has no batch axis. NULL entries, and a shorter list, where
- *                    an output needs none: a loss, and one from which nothing flows back to an argument that has a
- *                    gradient. NULL with num_head_grads 0: none.
+ *                    slice, or the whole array if the output has no batch axis. An entry may be NULL, or missing at the
+ *                    end, if the output needs none: a loss, or an output that no argument with a gradient array
+ *                    contributes to differentiably. NULL with num_head_grads 0: none.
  * @return NULL, or
- *   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed; a
- *                                  group that shares its memory has run since
- *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
+ *   COHORT_ERROR_STATE             not bound for training; no forward pass since binding, or the latest one failed; a
+ *                                  group that shares its memory has run since then
+ *   COHORT_ERROR_INVALID_ARGUMENT  more head gradients than outputs, or none where one is needed (the error names the
+ *                                  output)
  *   COHORT_ERROR_SHAPE             another shape than the merged output's
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *group, cohort_ndarray *const *head_grads,
@@ -437,31 +446,31 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *g
  * @param optimizer  Holds the states, by parameter name (and device, where each has its own). Used by one group at a
  *                   time, or by groups that share parameters.
  * @param mode       COHORT_UPDATE_ constant.
- * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding,
- *   or its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
- *   batch, and devices have slices of several lengths.
+ * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since it was
+ *   bound or reshaped, or its latest one failed; COHORT_ERROR_SHAPE if gradients are to be summed, the shape of a
+ *   parameter follows the batch, and the devices' slices differ in length.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update(cohort_group *group, cohort_optimizer *optimizer,
                                                                cohort_update_mode mode);
 
 /**
- * The loss scale of a group (its options), and how it fares. Where
- * it has come to is saved with the states of the optimizer (cohort_optimizer_loss_scale()).
+ * The current loss scale of a group (loss_scale of its options), and its counts. It is saved with the states of the
+ * optimizer (cohort_optimizer_loss_scale()).
  *
- * @param out_scale        @nullable What the next backward pass begins with; 1 if there is none.
+ * @param out_scale        @nullable The factor of the next backward pass; 1 if there is none.
  * @param out_num_good     @nullable Updates made since it changed.
- * @param out_num_skipped  @nullable Updates skipped since the group was made, or the group that it shares its
- *                         parameters with.
+ * @param out_num_skipped  @nullable Updates skipped since the group was made, or since the group was whose parameters
+ *                         it shares.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_loss_scale(const cohort_group *group, double *out_scale,
                                                                    int32_t *out_num_good, uint64_t *out_num_skipped);
 
 /**
- * Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with. Whenever
- * it changes, gradients that passes are added up in (COHORT_GRAD_ADD) are brought to the new one by the next pass.
+ * Sets the loss scale, and the number of updates made with it. Queued backward passes keep the factor that they were
+ * queued with. With COHORT_GRAD_ADD, gradients that are there already are rescaled by the next backward pass.
  *
- * @return NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
- *         one.
+ * @return NULL, or COHORT_ERROR_STATE if the group has no loss scale, COHORT_ERROR_INVALID_ARGUMENT for a number out of
+ *   range.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_loss_scale(cohort_group *group, double scale,
                                                                        int32_t num_good);
@@ -469,7 +478,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_loss_scale(cohort_gr
 /**
  * Updates a metric once for each device, in order, with that device's labels and outputs. Waits for the outputs.
  *
- * A metric with label_names or output_names takes those it names, else all in order.
+ * A metric with label_names or output_names uses those, else all in order.
  *
  * @param labels      Whole labels in the order of the descriptors, sliced along their batch axes here.
  * @param num_labels  The number of label descriptors.
@@ -477,7 +486,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_loss_scale(cohort_gr
  *   COHORT_ERROR_STATE             the group was bound without labels
  *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of labels
  *   COHORT_ERROR_SHAPE             a label of another batch size
- *   COHORT_ERROR_NAME              the metric names a label or output that there is not
+ *   COHORT_ERROR_NAME              the metric names a label or output that does not exist
  *   or what cohort_metric_update() returns.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update_metric(cohort_group *group, cohort_metric *metric,
@@ -491,13 +500,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update_metric_presliced(
     cohort_group *group, cohort_metric *metric, size_t num_slices, cohort_ndarray *const *labels, size_t num_labels);
 
 /**
- * Sets the states of every device, converting dtypes. Queued. They stay until set again. Either form, not both:
+ * Sets the states of every device, converting dtypes. Queued. They stay until they are set again. Exactly one of
+ * `states` and `value` is given:
  *
- * @param states       @nullable num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other
- *                     form.
+ * @param states       @nullable num_states * num_devices arrays: state 0 of every device, then state 1. NULL: by value.
  * @param num_states   The number of states.
  * @param num_devices  The number of contexts.
- * @param value        @nullable Fills all states. NULL: the other form.
+ * @param value        @nullable Fills all states. NULL: by states.
  * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT (both, neither, a wrong number), COHORT_ERROR_SHAPE; nothing is set
  *   then.
  */
@@ -510,12 +519,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_monitor(cohort_group
                                                                     void *user_data, cohort_bool monitor_all);
 
 /**
- * Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains
- * on once what the failure left bad was set again (cohort.h, Waiting).
+ * Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and can
+ * train again once the arrays that are bad were set again (cohort.h, Waiting).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_wait(cohort_group *group);
 
-/** What one device takes of memory, shared memory included. struct_size of *out_info is set by the caller. */
+/** The memory that one device takes, shared memory included. struct_size of *out_info is set by the caller. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_memory(const cohort_group *group, size_t device,
                                                                cohort_memory_info *out_info);
 

@@ -14,24 +14,24 @@ COHORT_BEGIN_DECLS
  * Makes an initializer.
  *
  *   "zero" ("zeros"), "one" ("ones")
- *   "constant"    value (0): a number, or lists of numbers, "[[1, 2], [3, 4]]", of the array's shape or one that is
- *                 repeated along axes where its length is 1 and along first axes that it has not
- *   "uniform"     scale (0.07): evenly from [-scale, scale)
+ *   "constant"    value (0): a number, or lists of numbers, "[[1, 2], [3, 4]]", of the array's shape, or of a shape
+ *                 that is broadcast to it
+ *   "uniform"     scale (0.07): uniformly distributed in [-scale, scale)
  *   "normal"      sigma (0.01)
  *   "xavier"      rnd_type ("uniform" or "gaussian"), factor_type ("avg", "in" or "out"), magnitude (3)
  *   "msraprelu"   factor_type ("avg"), slope (0.25)
  *   "orthogonal"  scale (1.414), rand_type ("uniform" or "normal")
  *   "bilinear"    the kernel of a layer that enlarges images; four axes
- *   "lstmbias"    forget_bias (1): the second of four gates, the others 0
+ *   "lstmbias"    forget_bias (1): value of the second of four gates; the others are 0
  *   "fusedrnn"    packed parameters of RNN: num_hidden, num_layers, mode, bidirectional ("False"), forget_bias (1);
- *                 each gate's matrix by init, an initializer as in `__init__`; in an `__init__` without one by that
- *                 which fills all other weights
+ *                 each gate's matrix by init, an initializer as in `__init__`; if `__init__` names none: by the
+ *                 initializer that cohort_initializer_apply() was called on
  *
- * Of words, the first is the default.
+ * Where several words are given, the first is the default.
  *
  * @param name  One of these, in any case of letters.
  * @param keys  Settings as text, in MXNet's names.
- * @param seed  Of the random ones.
+ * @param seed  Seed of the random initializers.
  * @return NULL, or COHORT_ERROR_NAME (no such initializer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_initializer_create(const char *name, const char *const *keys,
@@ -50,11 +50,11 @@ COHORT_API void cohort_initializer_free(cohort_initializer *initializer);
  * `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg` and `min` with 0; `gamma`, `moving_var`, `running_var`
  * and `max` with 1.
  *
- * @param symbol  @nullable Where the variables are; NULL: names alone decide.
+ * @param symbol  @nullable The symbol that has the variables; NULL: only names decide.
  * @param arrays  Named arrays, such as cohort_group_arrays() gives for COHORT_GROUP_PARAMS; written. Entries without
  *                arrays are left out.
  * @return NULL, or, with nothing written,
- *   COHORT_ERROR_NAME   a name from which nothing follows
+ *   COHORT_ERROR_NAME   no rule applies to a name
  *   COHORT_ERROR_SHAPE  a weight with too few axes for the rule
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_initializer_apply(const cohort_initializer *initializer,
@@ -62,7 +62,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_initializer_apply(const cohort
                                                                     const cohort_arrays *arrays);
 
 /**
- * Fills one array by this initializer's rule, whatever its name; the name chooses the random numbers, with the seed.
+ * Fills one array by this initializer's rule, whatever its name. Name and seed choose the random numbers.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_initializer_fill(const cohort_initializer *initializer,
                                                                    const char *name, cohort_ndarray *array);

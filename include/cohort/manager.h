@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file manager.h
- * Managers: a group for each bucket of a bucketing network, all on the parameters, gradients and auxiliary states of
- * the main one, which is made of the symbol given first.
+ * Managers: one group for each bucket of a bucketing network. All groups use the parameters, gradients and auxiliary
+ * states of the main group, which is made from the symbol that cohort_manager_create() takes.
  *
- * A bucket is made when its key first comes with a batch; the group of the batch loaded last is current. Slices are
- * those of the manager's batch size, by workload, halves rounded to the even number, and always along axis 0. A manager
- * without bucket symbols has its main group alone, and reads no keys.
+ * A bucket is made when a batch with its key is first loaded; the group of the batch loaded last is the current group.
+ * Slices divide the manager's batch size by workload, with COHORT_ROUNDING_HALF_EVEN, always along axis 0. A manager
+ * without bucket symbols has only its main group, and ignores keys.
  */
 #ifndef COHORT_MANAGER_H
 #define COHORT_MANAGER_H
@@ -21,8 +21,8 @@ COHORT_BEGIN_DECLS
  * Gives the symbol of a bucket.
  *
  * @param bucket_key  As it came with the batch. Lives until the callback returns.
- * @param out_symbol  @gives_null NULL; takes a handle, which the library frees. cohort_symbol_copy() makes one to give
- *                    away.
+ * @param out_symbol  @gives_null NULL before the call. Takes a handle, which the library frees; cohort_symbol_copy()
+ *                    makes one to give away.
  * @param user_data   As given with the callback.
  * @return 0, or anything else to refuse the key (COHORT_ERROR_EXECUTION); *out_symbol is not read then.
  *
@@ -38,22 +38,24 @@ typedef struct cohort_manager_options {
   const double *workload; /* num_workloads relative shares, each > 0 */
   size_t num_workloads;   /* the number of contexts; 0: equal shares */
 
-  const char *default_bucket_key;       /* of the main symbol; not NULL if there are bucket symbols */
-  const char *const *bucket_keys;       /* num_buckets different keys of symbols given ahead; the default one may be */
-  cohort_symbol *const *bucket_symbols; /* among them, its symbol is not used. Copied: the handles stay the caller's */
+  const char *default_bucket_key; /* key of the main symbol; not NULL if there are bucket symbols */
+  /* num_buckets different keys; the default key may be among them, its symbol is not used */
+  const char *const *bucket_keys;
+  cohort_symbol *const *bucket_symbols; /* their symbols, which are copied: the handles stay the caller's */
   size_t num_buckets;
-  cohort_bucket_symbol_fn bucket_symbol; /* asked for the other keys; NULL: there are none */
+  cohort_bucket_symbol_fn bucket_symbol; /* called for other keys; NULL: there are none */
   void *bucket_symbol_user_data;         /* passed to bucket_symbol */
 
   int32_t num_threads; /* threads of each CPU context; 0: as in executor.h */
-  uint64_t seed;       /* of random operators; each device draws its own numbers */
+  uint64_t seed;       /* seed of random operators; each device draws its own numbers */
 
   cohort_log_fn log;   /* takes the messages of the manager and its groups; NULL: they go where the library's do */
   void *log_user_data; /* passed to log */
 
-  const char *const
-      *state_names;       /* num_state_names arguments that are states; those of one shape are one array in all */
-  size_t num_state_names; /* buckets, so that cohort_manager_set_states() holds for whichever runs next */
+  /* num_state_names arguments that are states. Buckets in which a state has the same shape share its array, so
+     cohort_manager_set_states() holds for the bucket that runs next, too. */
+  const char *const *state_names;
+  size_t num_state_names;
 
   cohort_dtype compute_dtype; /* as in executor.h; COHORT_DTYPE_INT8: UNSUPPORTED, as a manager trains */
 
@@ -81,20 +83,20 @@ typedef struct cohort_manager_options {
         NULL, 0, 0, 0, 0, 0, 0, 0                                                                                    \
   }
 
-/** The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
+/** COHORT_MANAGER_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
 COHORT_API void cohort_manager_options_init(cohort_manager_options *options, size_t struct_size);
 
 /**
- * Makes a manager and binds its main group for training: gradients, all "write", for the parameters only. Logs the
+ * Makes a manager and binds its main group for training: only parameters have gradients, all "write". Logs the
  * contexts.
  *
- * @param symbol       Of the default bucket. The largest bucket makes the best use of memory.
+ * @param symbol       The symbol of the default bucket. Memory is used best if that is the largest bucket.
  * @param contexts     num_contexts of them, at least 1. The same one twice gives two executors.
  * @param batch_size   Samples of every batch, at least 1.
  * @param data         Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0,
  *                     whatever their layout; the length there is not read.
  * @param label        @nullable The same for labels; NULL or empty: none.
- * @param param_names  @nullable @as cohort_group_create(), of each bucket.
+ * @param param_names  @nullable @as cohort_group_create(), for each bucket.
  * @param options      NULL: all defaults.
  * @return NULL, or what cohort_group_create() returns, and
  *   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
@@ -106,7 +108,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_create(
     const cohort_descs *data, const cohort_descs *label, const char *const *param_names, size_t num_param_names,
     const cohort_manager_options *options, cohort_manager **out_manager);
 
-/** Frees a handle, waiting for queued work of groups that no one else holds; NULL does nothing. */
+/** Frees a handle; NULL does nothing. Waits for queued work of groups that have no other handle. */
 COHORT_API void cohort_manager_free(cohort_manager *manager);
 
 /** The number of contexts. */
@@ -131,7 +133,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_bucket(const cohort_ma
                                                                  const char **out_key, cohort_group **out_group);
 
 /**
- * A handle on the main group. Groups of a manager are for looking and running: the manager alone binds them, and
+ * A handle on the main group. Groups of a manager may be read and run, but only the manager binds them:
  * cohort_group_bind() and cohort_group_reshape() are COHORT_ERROR_STATE.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_main_group(const cohort_manager *manager,
@@ -185,7 +187,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_forward(cohort_manager
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_backward(cohort_manager *manager);
 
 /**
- * Updates the parameters, which all buckets share, from the gradients of the current group: cohort_group_update().
+ * Updates the parameters with cohort_group_update() of the current group. All buckets share parameters and gradients:
+ * the update uses the gradients of the latest backward pass of any bucket. The current group must have run a backward
+ * pass since it was bound, else it is COHORT_ERROR_STATE.
  *
  * @return NULL, or COHORT_ERROR_STATE before the first batch is loaded, or what cohort_group_update() returns.
  */
@@ -222,7 +226,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update_metric_preslice
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_arrays(const cohort_manager *manager,
                                                                      cohort_group_list list, size_t *out_num);
 
-/** The name of an entry; a gradient has its argument's. Lives as long as the manager. */
+/** The name of an entry; a gradient has the name of its argument. Lives as long as the manager. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_name(const cohort_manager *manager, cohort_group_list list,
                                                                size_t index, const char **out_name);
 
@@ -263,9 +267,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_states(cohort_mana
                                                                      size_t num_devices, const double *value);
 
 /**
- * What all buckets that have been made take of memory, on all devices: what they share is counted once. planned_bytes
- * has what inference derives from parameters, too; intermediate_bytes and value_bytes are, on each device, those of the
- * bucket that has most. struct_size of *out_info is set by the caller.
+ * The memory that all buckets made so far take on all devices; shared memory is counted once. planned_bytes includes
+ * what inference derives from parameters. intermediate_bytes and value_bytes are, for each device, those of the bucket
+ * with the most. struct_size of *out_info is set by the caller.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_memory(const cohort_manager *manager,
                                                                  cohort_memory_info *out_info);

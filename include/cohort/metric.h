@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file metric.h
- * Metrics: figures accumulated from labels and predictions, since the last reset and (global) since the last full one.
+ * Metrics: figures accumulated from labels and predictions, since the last reset, and (global) since the last full
+ * reset.
  */
 #ifndef COHORT_METRIC_H
 #define COHORT_METRIC_H
@@ -29,7 +30,7 @@ COHORT_BEGIN_DECLS
  *   "composite" ("compositeevalmetric")  see cohort_metric_add()
  *
  * @param kind  One of these, in any case of letters.
- * @param keys  Settings as text, in MXNet's names; all take "name", what the metric is called.
+ * @param keys  Settings as text, in MXNet's names; all take "name", the name of the metric.
  * @return NULL, or COHORT_ERROR_NAME (no such metric or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_create(const char *kind, const char *const *keys,
@@ -37,7 +38,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_create(const char *kind
                                                                 cohort_metric **out_metric);
 
 /**
- * Computes a metric of the caller's for one update.
+ * Computes a metric of the caller for one update.
  *
  * @param labels     num_labels arrays, lent for the time of the call; not to be freed.
  * @param preds      num_preds arrays likewise.
@@ -53,9 +54,9 @@ typedef int32_t (*cohort_metric_fn)(cohort_ndarray *const *labels, size_t num_la
                                     size_t num_preds, double *out_sum, double *out_num, void *user_data);
 
 /**
- * Makes a metric of a callback.
+ * Makes a metric from a callback.
  *
- * @param name                 What it is called.
+ * @param name                 Its name.
  * @param allow_extra_outputs  1: the numbers of labels and predictions may differ.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_create_custom(const char *name, cohort_metric_fn callback,
@@ -76,7 +77,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_child(const cohort_metr
                                                                cohort_metric **out_metric);
 
 /**
- * Chooses which labels and outputs the metric takes, by name and in this order, where they come with names.
+ * Chooses which labels and outputs the metric takes, by name and in this order, if they come with names.
  *
  * @param label_names   @nullable NULL with 0: all.
  * @param output_names  @nullable NULL with 0: all.
@@ -91,8 +92,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_set_names(cohort_metric
  * Adds labels and predictions, pair by pair. Waits for them.
  *
  * @return NULL, or, with nothing added,
- *   COHORT_ERROR_INVALID_ARGUMENT  numbers of labels and predictions that differ; more than two classes where two are
- *                                  meant
+ *   COHORT_ERROR_INVALID_ARGUMENT  the numbers of labels and predictions differ; more than two classes in a metric for
+ *                                  two
  *   COHORT_ERROR_SHAPE             a pair that does not fit
  *   COHORT_ERROR_EXECUTION         work that an array waits for failed, or a callback did
  */
@@ -101,24 +102,24 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_update(cohort_metric *m
                                                                 size_t num_preds);
 
 /**
- * @as cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME;
- * an entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
+ * @as cohort_metric_update(), with names: see cohort_metric_set_names(). A missing name: COHORT_ERROR_NAME; an entry
+ * without an array: COHORT_ERROR_INVALID_ARGUMENT.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_update_named(cohort_metric *metric,
                                                                       const cohort_arrays *labels,
                                                                       const cohort_arrays *preds);
 
-/** Forgets everything, globally too. */
+/** Resets everything, global values too. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_reset(cohort_metric *metric);
 
-/** Starts again, but keeps what counts globally. */
+/** Resets everything except global values. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_reset_local(cohort_metric *metric);
 
 /** How many values the metric has: 1, more for "confidence", or those of all children together. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_num_values(const cohort_metric *metric, size_t *out_num);
 
 /**
- * A name and its value.
+ * A value and its name.
  *
  * @param out_name   @nullable
  * @param global     1: since the last full reset; 0: since the last reset of any kind.

@@ -3,9 +3,9 @@
  * @file monitor.h
  * Monitors: statistics of the arrays of executors, groups and managers while they run, every so many batches.
  *
- * cohort_monitor_tic() before a batch and cohort_monitor_toc() after it; what ran between them is then read entry by
- * entry. Results do not change, but for the rounding of what a plan would have fused; passes wait for their work while
- * a monitor is installed.
+ * Call cohort_monitor_tic() before a batch and cohort_monitor_toc() after it, then read the entries of what ran between
+ * them. Results do not change, except for the rounding of operators that a plan would have fused. Passes wait for their
+ * work while a monitor is installed.
  */
 #ifndef COHORT_MONITOR_H
 #define COHORT_MONITOR_H
@@ -22,7 +22,7 @@ enum {
 typedef int32_t cohort_pattern_mode;
 
 /**
- * Computes what a monitor reports of an array.
+ * Computes the values that a monitor reports of an array.
  *
  * @param array      Lent for the time of the call, complete; not to be freed.
  * @param values     Lent likewise, empty: takes one array or more by cohort_arrays_add(), in the order of the report.
@@ -31,7 +31,7 @@ typedef int32_t cohort_pattern_mode;
  *
  * Runs inside the forward and backward calls of what is monitored, and inside cohort_monitor_toc(), for each array that
  * is reported; not after the monitor was freed. It may use the array, and must not use the monitor or what is
- * monitored. Should it fail, or give no array, in a forward or backward call, the rest of that pass does not run.
+ * monitored. If it fails or gives no array in a forward or backward call, the rest of that pass does not run.
  */
 typedef int32_t (*cohort_statistic_fn)(cohort_ndarray *array, cohort_arrays *values, void *user_data);
 
@@ -42,26 +42,26 @@ typedef int32_t (*cohort_statistic_fn)(cohort_ndarray *array, cohort_arrays *val
  * @param user_data  As given with the callback.
  * @return 1 to report it, 0 to leave it out, anything else to fail the call it runs in (COHORT_ERROR_EXECUTION).
  *
- * Runs where cohort_statistic_fn does, for each array that could be reported, and with the same duties.
+ * Runs where cohort_statistic_fn does, for each array that could be reported, and under the same rules.
  */
 typedef int32_t (*cohort_name_filter_fn)(const char *name, void *user_data);
 
 /**
  * Settings of a monitor that few callers change. Zero in any field means its default.
  *
- * Patterns are UTF-8 in the syntax of RE2: that of ECMAScript and Python without what needs backtracking - back
- * references such as `\1`, and looking around such as `(?=x)` and `(?!x)` - so that matching takes time linear in the
- * name, on little stack. Further differences: `^` and `$` are the ends of the name, `.` is any character but a newline,
- * one of several bytes too, `\d`, `\w`, `\s` and `\b` know ASCII only, `x{n}` repeats at most 1,000 times, and a
- * character is `\x{263A}`, not `\u263A`. A pattern has at most 64 KiB, compiled some MiB. Others are refused; `filter`
- * is for hosts that want them.
+ * Patterns are UTF-8 in the syntax of RE2: that of ECMAScript and Python without features that need backtracking (back
+ * references such as `\1`, and assertions such as `(?=x)` and `(?!x)`), so that matching takes time linear in the
+ * length of the name, and little stack. Further differences: `^` and `$` are the ends of the name, `.` is any character
+ * except a newline, also one of several bytes, `\d`, `\w`, `\s` and `\b` know ASCII only, `x{n}` repeats at most 1,000
+ * times, and a character is `\x{263A}`, not `\u263A`. A pattern has at most 64 KiB, and some MiB when compiled. Other
+ * patterns are refused; hosts that need them use `filter`.
  */
 typedef struct cohort_monitor_options {
   size_t struct_size; /* size the caller was compiled with; set by the initialisers */
 
   const char *pattern;              /* regular expression of the names to report, see below; NULL or "": all */
   cohort_pattern_mode pattern_mode; /* COHORT_PATTERN_ constant */
-  cohort_bool all_in_toc;           /* 1: pattern and filter do not choose among the arguments and auxiliary states */
+  cohort_bool all_in_toc;           /* 1: arguments and auxiliary states are reported whatever pattern and filter say */
   cohort_bool sort;        /* 1: entries by name, equal ones in the order of execution; 0: in the order of execution */
   cohort_bool monitor_all; /* 1: the inputs of each operator too, before its outputs */
 
@@ -75,7 +75,7 @@ typedef struct cohort_monitor_options {
 #define COHORT_MONITOR_OPTIONS_INIT \
   { sizeof(cohort_monitor_options), NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL }
 
-/** The same as COHORT_MONITOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
+/** COHORT_MONITOR_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
 COHORT_API void cohort_monitor_options_init(cohort_monitor_options *options, size_t struct_size);
 
 /**
@@ -83,14 +83,14 @@ COHORT_API void cohort_monitor_options_init(cohort_monitor_options *options, siz
  *
  * @param interval  Batches, at least 1: of each `interval` batches the first is reported.
  * @param options   NULL: all defaults.
- * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, a constant, a pattern that is none or too large; filter and
- *   pattern both).
+ * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, a constant, an invalid or too large pattern, both filter
+ *   and pattern).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_monitor_create(int64_t interval,
                                                                  const cohort_monitor_options *options,
                                                                  cohort_monitor **out_monitor);
 
-/** Frees a monitor; NULL does nothing. What it was installed on runs on unobserved. */
+/** Frees a monitor; NULL does nothing. Objects that it was installed on continue without it. */
 COHORT_API void cohort_monitor_free(cohort_monitor *monitor);
 
 /**
@@ -122,9 +122,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_monitor_install_on_manager(coh
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_monitor_tic(cohort_monitor *monitor);
 
 /**
- * Ends a batch. Of one that is on the interval there are entries, read by index until the next successful call: what
- * ran since cohort_monitor_tic(), in the order of execution, device after device; then the arguments and auxiliary
- * states of each executor, in the order of installation, gradients not among them. Waits for the executors.
+ * Ends a batch, and waits for the executors. If the batch is on the interval there are entries, which can be read by
+ * index until the next successful call: first the arrays computed since cohort_monitor_tic(), in the order of
+ * execution, device after device; then the arguments and auxiliary states, but not the gradients, of each executor, in
+ * the order of installation.
  *
  * @param out_num_entries  How many; 0 if the batch is not on the interval, or no cohort_monitor_tic() went before.
  * @return NULL, or, with the batch not ended and the entries as before, COHORT_ERROR_EXECUTION (queued work or the
@@ -138,11 +139,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_monitor_step(const cohort_moni
 /**
  * Reads an entry of the latest cohort_monitor_toc().
  *
- * @param out_step  @nullable The batch, the first being 1. NULL: not wanted.
+ * @param out_step  @nullable The batch, counted from 1.
  * @param out_name  @nullable As the callback of cohort_executor_set_monitor() is given it, or the name of an argument
- *                  or auxiliary state. NULL: not wanted.
- * @param out_text  @nullable Each value followed by a tab: one of a single element as a number, else its elements in
- *                  brackets. NULL: not wanted. Waits for the values.
+ *                  or auxiliary state.
+ * @param out_text  @nullable Each value followed by a tab: a value of one element as a number, others as elements in
+ *                  brackets. If it is wanted, the call waits for the values.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_monitor_entry(const cohort_monitor *monitor, size_t index,
                                                                 int64_t *out_step, const char **out_name,

@@ -4,11 +4,15 @@
  * Arrays: dense, row-major, on one context. A handle holds a reference; a view shares the memory of its array and keeps
  * it alive.
  *
- * `shape, num_axes` are lengths from 0, at most COHORT_MAX_AXES of them; no axes make a scalar. `context` NULL is
- * cpu(0). A length may be 0. Host memory is in the byte order of the host. All functions with a context can return
- * COHORT_ERROR_DEVICE (no such device, or no backend for it), those that take a shape COHORT_ERROR_SHAPE (a negative
- * length, too many elements), those that take a dtype COHORT_ERROR_DTYPE (an unknown one). Indices and ranges are not
- * clipped: outside the array they are COHORT_ERROR_INVALID_ARGUMENT.
+ * `shape, num_axes` are the lengths of the axes, at most COHORT_MAX_AXES of them, each 0 or more; an array without axes
+ * is a scalar. `context` NULL is cpu(0). Host memory is in the byte order of the host. All functions with a context can
+ * return COHORT_ERROR_DEVICE (no such device, or no backend for it), those that take a shape COHORT_ERROR_SHAPE (a
+ * negative length, too many elements), those that take a dtype COHORT_ERROR_DTYPE (an unknown one). Indices and ranges
+ * are not clipped: outside the array they are COHORT_ERROR_INVALID_ARGUMENT.
+ *
+ * Conversions. A number becomes a float dtype by rounding to the nearest value, halves to even; numbers of other dtypes
+ * become float16 or bfloat16 by way of float32, so that they can be rounded twice. Floats become integers by truncation
+ * toward zero (unspecified for NaN and out of range). Numbers become bool by != 0.
  */
 #ifndef COHORT_NDARRAY_H
 #define COHORT_NDARRAY_H
@@ -46,13 +50,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_from_host(const void *
 /**
  * Tells the owner of wrapped memory that the library is done with it.
  *
- * Called once, at the end of a call of the library, on the thread that made that: nothing of the library waits for it
- * but that call. It must not call the library.
+ * Called once, at the end of a call of the library, on the thread that made the call: nothing else in the library waits
+ * for it. It must not call the library.
  */
 typedef void (*cohort_deleter_fn)(void *data, void *user_data);
 
 /**
- * Makes an array of host memory that stays the caller's, without a copy.
+ * Makes an array that uses the caller's host memory, without a copy.
  *
  * Queued work and views hold references: the memory must stay until the deleter is called, and keep its contents while
  * work that reads it is queued.
@@ -60,7 +64,8 @@ typedef void (*cohort_deleter_fn)(void *data, void *user_data);
  * @param data       @nullable Aligned to the size of an element; as many bytes as the shape takes. NULL only if that is
  *                   0.
  * @param context    A CPU context.
- * @param deleter    @nullable Called when the last reference is gone; NULL: nothing is. Not called if this call fails.
+ * @param deleter    @nullable Called when the last reference is gone, but not if this call fails. NULL: nothing is
+ *                   called.
  * @param user_data  Passed to the deleter.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_wrap(void *data, const int64_t *shape, int32_t num_axes,
@@ -71,16 +76,16 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_wrap(void *data, const
 /** Frees a handle, not the memory that others hold; NULL does nothing. Does not wait. */
 COHORT_API void cohort_ndarray_free(cohort_ndarray *array);
 
-/** Makes a second handle on the same array, such as of one that a callback was lent. */
+/** Makes a second handle on the same array, for example to keep one that a callback was lent. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_share(const cohort_ndarray *array,
                                                                 cohort_ndarray **out_array);
 
 /**
  * Reads the shape.
  *
- * @param out_shape     @nullable `capacity` lengths, the first num_axes of which are written; must be large enough.
- *                      NULL: none.
- * @param out_num_axes  @nullable The number of axes; may be NULL.
+ * @param out_shape     @nullable `capacity` lengths, the first num_axes of which are written; capacity must be large
+ *                      enough.
+ * @param out_num_axes  @nullable The number of axes.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_shape(const cohort_ndarray *array, int64_t *out_shape,
                                                                 size_t capacity, int32_t *out_num_axes);
@@ -101,8 +106,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_bytes(const cohort_nda
 /**
  * The address of the elements of an array on a CPU context, row-major. Waits for the work that writes the array.
  *
- * The address, of a view that of its first element, is good while any reference on the array exists. What the caller
- * writes there is seen by work queued afterwards; while work that uses the array is queued, the caller does not write.
+ * The address is valid while any reference on the array exists; for a view it is that of the view's first element. Work
+ * that is queued afterwards sees what the caller writes there. The caller must not write while work that uses the array
+ * is queued.
  *
  * @return NULL, or COHORT_ERROR_UNSUPPORTED on other contexts, COHORT_ERROR_EXECUTION.
  */
@@ -118,7 +124,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_read(const cohort_ndar
                                                                size_t bytes);
 
 /**
- * Copies host memory to all elements, behind the work that uses them. When it returns, data is no longer needed.
+ * Copies host memory to all elements, after the work that uses them. When it returns, data is no longer needed.
  *
  * @param bytes  The size of data: exactly cohort_ndarray_bytes(), else COHORT_ERROR_SHAPE.
  */
@@ -131,9 +137,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_wait(const cohort_ndar
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_fill(cohort_ndarray *array, double value);
 
 /**
- * Sets all elements to independent random numbers, evenly from low up to high, high itself only where rounding to the
- * dtype makes it. The same seed, shape and dtype give the same numbers on every context. Float dtypes only, else
- * COHORT_ERROR_DTYPE.
+ * Sets all elements to independent random numbers, uniformly distributed from low up to high; high itself occurs only
+ * by rounding to the dtype. The same seed, shape and dtype give the same numbers on every context. Float dtypes only,
+ * else COHORT_ERROR_DTYPE.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_fill_uniform(cohort_ndarray *array, double low, double high,
                                                                        uint64_t seed);
@@ -145,8 +151,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_fill_normal(cohort_nda
 /**
  * Copies an array into another of the same shape, on any contexts, converting to its dtype. Queued.
  *
- * Floats become integers by truncation toward zero (unspecified for NaN and out of range), and bool by != 0. An array
- * onto itself does nothing; arrays that overlap otherwise give unspecified contents. Other shape: COHORT_ERROR_SHAPE.
+ * Copying an array onto itself does nothing; arrays that overlap otherwise give unspecified contents. Different shapes:
+ * COHORT_ERROR_SHAPE.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_copy_to(const cohort_ndarray *source, cohort_ndarray *target);
 
@@ -163,7 +169,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_cast(const cohort_ndar
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_slice(const cohort_ndarray *array, int64_t begin, int64_t end,
                                                                 cohort_ndarray **out_array);
 
-/** Makes a view of row `index`, from 0, along axis 0, without that axis; of a rank-1 array it has shape (1,). */
+/**
+ * Makes a view of row `index`, from 0, along axis 0, without that axis. The view of an element of a rank-1 array has
+ * shape (1,).
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_at(const cohort_ndarray *array, int64_t index,
                                                              cohort_ndarray **out_array);
 
@@ -178,9 +187,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_slice_axis(const cohor
                                                                      cohort_ndarray **out_array);
 
 /**
- * Makes a view of the same memory with another shape of as many elements, else COHORT_ERROR_SHAPE.
+ * Makes a view of the same memory with another shape, which must have as many elements, else COHORT_ERROR_SHAPE.
  *
- * @param shape  One length may be -1: what is left over.
+ * @param shape  One length may be -1: it follows from the others.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_reshape(const cohort_ndarray *array, const int64_t *shape,
                                                                   int32_t num_axes, cohort_ndarray **out_array);
@@ -204,13 +213,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_concat(cohort_ndarray 
  * it.
  *
  * @param out_managed  A `DLManagedTensorVersioned *`, the caller's until its deleter is called. It keeps the memory
- *                     alive, and its deleter may be called on any thread, after every handle is freed as well. It is no
+ *                     alive, and its deleter may be called on any thread, even after every handle is freed. It is not a
  *                     handle: cohort_live_handles() does not count it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_to_dlpack(const cohort_ndarray *array, void **out_managed);
 
 /**
- * Makes an array of another library's memory, without a copy where it is dense and row-major, else with one.
+ * Makes an array of another library's memory: without a copy if it is dense and row-major, else with one.
  *
  * @param managed  A `DLManagedTensorVersioned *` of major version 1 whose contents are ready. The library owns it when
  *                 this call succeeds, and calls its deleter as a cohort_deleter_fn, when the last reference is
@@ -228,7 +237,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_from_dlpack(void *mana
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_to_dlpack_unversioned(const cohort_ndarray *array,
                                                                                 void **out_managed);
 
-/** @as cohort_ndarray_from_dlpack(), of a `DLManagedTensor *`, which says neither its version nor what is read-only. */
+/** @as cohort_ndarray_from_dlpack(), for a `DLManagedTensor *`, which has neither a version nor a read-only flag. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_from_dlpack_unversioned(void *managed,
                                                                                   cohort_ndarray **out_array);
 

@@ -3,9 +3,9 @@
  * @file symbol.h
  * Symbols: graphs of operators over variables, composed from C or read from MXNet's JSON.
  *
- * A symbol is one or more heads: outputs of nodes. Nodes do not change: setting an attribute gives a handle a new one,
- * and executors and groups keep what they were bound with. Lists run depth-first from the heads, inputs left to right,
- * each node once.
+ * A symbol is one or more heads: outputs of nodes. Nodes never change: setting an attribute gives the handle a new
+ * node, and executors and groups keep what they were bound with. Lists run depth-first from the heads, inputs left to
+ * right, each node once.
  */
 #ifndef COHORT_SYMBOL_H
 #define COHORT_SYMBOL_H
@@ -20,8 +20,8 @@ enum {
   COHORT_SYMBOL_AUX = 1,       /* auxiliary states: variables that operators update, such as moving means */
   COHORT_SYMBOL_OUTPUTS = 2,   /* the heads */
   COHORT_SYMBOL_INPUTS = 3,    /* all variables, arguments and auxiliary states interleaved */
-  COHORT_SYMBOL_LABELS = 4 /* arguments that reach the outputs by way of the label of a loss alone, SoftmaxOutput's and
-                                  the like: inference needs no values of them */
+  COHORT_SYMBOL_LABELS = 4     /* arguments that outputs need only as labels of losses such as SoftmaxOutput:
+                                  inference needs no values of them */
 };
 typedef int32_t cohort_symbol_list;
 
@@ -32,10 +32,10 @@ typedef int32_t cohort_symbol_list;
  * @param keys  Attributes; each key starts and ends with two underscores (`__shape__`, `__lr_mult__`), or is one of the
  *              short names ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage. Others: COHORT_ERROR_NAME.
  *
- * What the library reads of them, at the call that uses it: `__shape__` "(4, 5)", 0 where not known; `__dtype__` the
- * number of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the same of COHORT_STORAGE_; `__layout__` "TNC";
+ * The library reads these, at the call that uses them: `__shape__` "(4, 5)", 0 where not known; `__dtype__` the number
+ * of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the number of a COHORT_STORAGE_ constant; `__layout__` "TNC";
  * `__lr_mult__` and `__wd_mult__` "0.5"; `__ctx_group__` any word, see cohort_group_options; `__init__`, see
- * cohort_initializer_apply(). All others are kept for the caller, and in JSON.
+ * cohort_initializer_apply(). It keeps all others for the caller, and in JSON.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_variable(const char *name, const char *const *keys,
                                                                   const char *const *values, size_t num_attrs,
@@ -47,19 +47,19 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_variable(const char *na
  * Inputs that are not given become variables called `<name>_<input>`, as in `fc1_weight`.
  *
  * @param op           An operator's name, as cohort_operator_name() lists them.
- * @param name         @nullable The node's name; NULL or "": the operator's in lower case and a number, unique in the
- *                     process, so that whatever anybody composes fits into one network. Which number it is depends on
- *                     who else composes: who saves parameters gives names, as frontends do that count by thread or by
- *                     scope.
+ * @param name         @nullable The node's name; NULL or "": the operator's name in lower case and a number that is
+ *                     unique in the process, so that all symbols of a process fit into one network. The number depends
+ *                     on what else the process composes: give names if parameters are saved, as frontends do that count
+ *                     by thread or by scope.
  * @param keys         The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An
- *                     operator that has none takes and keeps any, as in MXNet.
- * @param inputs       Symbols of one output each. An operator that takes any number of inputs gets one symbol for each,
- *                     and counts them itself if its count attribute is not among the keys. An operator that runs
- *                     graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp:
- *                     graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk,
- *                     _sg_mkldnn_selfatt_valatt: layer) gets these first, each a symbol of all outputs of its graph,
- *                     whose variables are its inputs; the rest attributes tell as in MXNet's JSON.
- * @param input_names  @nullable The operator's input that each is for; NULL: in the operator's order.
+ *                     operator without attributes takes and keeps any, as in MXNet.
+ * @param inputs       Symbols of one output each. An operator that takes any number of inputs counts them itself if its
+ *                     count attribute is not among the keys. An operator that runs graphs (_foreach: fn; _while_loop:
+ *                     cond, func; _cond: cond, then_branch, else_branch; _CachedOp: graph; _sg_mkldnn_conv,
+ *                     _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk, _sg_mkldnn_selfatt_valatt: layer) takes these
+ *                     first: for each a symbol of all outputs of the graph, whose variables are its inputs. Attributes
+ *                     say the rest, as in MXNet's JSON.
+ * @param input_names  @nullable The operator's input that each symbol is for; NULL: in the operator's order.
  * @return NULL, or
  *   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing
  *   COHORT_ERROR_INVALID_ARGUMENT  an attribute out of its range; too many inputs; an input of several outputs
@@ -83,7 +83,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_copy(const cohort_symbo
 /**
  * Replaces variables by other symbols, in a copy.
  *
- * @param names   @nullable The variable that each is for; NULL: in the order of the arguments. Unknown:
+ * @param names   @nullable The variable that each symbol replaces; NULL: in the order of the arguments. Unknown:
  *                COHORT_ERROR_NAME.
  * @param inputs  Symbols of one output each.
  * @param name    @nullable The head's new name; NULL or "": it keeps its own.
@@ -104,7 +104,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_internals(const cohort_
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_children(const cohort_symbol *symbol,
                                                                   cohort_symbol **out_symbol);
 
-/** Makes a symbol of one head. */
+/** Makes a symbol of one head of another symbol. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_output(const cohort_symbol *symbol, size_t index,
                                                                 cohort_symbol **out_symbol);
 
@@ -119,7 +119,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_nodes(const cohort_
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_names(const cohort_symbol *symbol, cohort_symbol_list list,
                                                                    size_t *out_num);
 
-/** A name of a list. Output names: a variable's own; `<node>_output`; `<node>_<output>` if the operator has several. */
+/**
+ * A name of a list. Output names: the name of a variable; `<node>_output`; `<node>_<output>` if there are several.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_name_at(const cohort_symbol *symbol, cohort_symbol_list list,
                                                                  size_t index, const char **out_name);
 
@@ -166,7 +168,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_attr_at(const cohort_sy
  * @param known         @nullable Shapes by name, of arguments or auxiliary states; entries without names are taken in
  *                      the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none.
  *                      `__shape__` attributes take part.
- * @param partial       1: what was found, also when it is not all.
+ * @param partial       1: gives what was found even if it is not all.
  * @param out_complete  1 if every shape is known, else 0.
  * @param out_args, out_outputs, out_aux  @nullable @gives_null Names and shapes in list order; NULL if incomplete and
  *                      not partial.
@@ -191,8 +193,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_dtype(const cohor
  * Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
  *
  * @param bytes  The length of json, without an ending zero.
- * @return NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, operators that are not known (the
- *   error names all of them, each with its nodes) or an attribute that is not (it names node and operator).
+ * @return NULL, or COHORT_ERROR_FORMAT: other JSON, indices out of range, a cycle, unknown operators (the error names
+ *   all of them, each with its nodes) or an unknown attribute (the error names node and operator).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_from_json(const char *json, size_t bytes,
                                                                    cohort_symbol **out_symbol);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file trace.h
- * Traces: what the process does, step by step, and how long it takes beside what the machine can do.
+ * Traces: records of what the process does, step by step, how long it takes, and how long it would take at the
+ * machine's full speed.
  *
  * While a trace runs it records, of all executors, groups, managers and applied operators of the process: each operator
  * with the name of its node, each copy, each sum of gradients and update of a parameter, what a queue waits for, and
- * the host's threads inside the calls that start passes. It keeps the last events, and totals of all. Several traces
- * may run at once; each sees everything. As long as none runs, nothing is recorded, and that costs a look at one flag
+ * the host's threads inside the calls that start passes. It keeps the latest events, and totals of all. Several traces
+ * may run at once; each records everything. While none runs, nothing is recorded; the cost is then a check of one flag
  * for each program of steps.
  *
- * Work is recorded when it has ended: wait for what was queued before cohort_trace_stop(), or it is not there.
+ * Work is recorded when it has ended: wait for queued work before cohort_trace_stop(), or it is missing.
  *
- * On a GPU, work is shown as it is enqueued, on a row "gpu(0) enqueued": how long the host takes to launch it, beside
- * the least time that the GPU would take; rates and `of_bound` are left out there. Its row of time on the GPU itself is
- * what the vendor's tools show.
+ * Work on a GPU is shown as it is enqueued, on a row "gpu(0) enqueued": how long the host takes to launch it, and the
+ * least time that the GPU would take; rates and `of_bound` are left out there. The vendor's tools show the time on the
+ * GPU itself.
  */
 #ifndef COHORT_TRACE_H
 #define COHORT_TRACE_H
@@ -25,28 +26,28 @@ COHORT_BEGIN_DECLS
 /** Settings of a trace that few callers change. Zero in any field means its default. */
 typedef struct cohort_trace_options {
   size_t struct_size;         /* size the caller was compiled with; set by the initialisers */
-  size_t max_events;          /* how many are kept, older ones make room; 0: 2^20. An event takes some 50 bytes */
-  double flop_per_s;          /* what the threads of one device can compute, in float32; 0: measured */
-  double bfloat16_flop_per_s; /* the same in bfloat16; 0: measured, where there are units for it */
-  double byte_per_s;          /* what they can read and write by copying; 0: measured */
+  size_t max_events;          /* how many are kept, the latest ones; 0: 2^20. An event takes some 50 bytes */
+  double flop_per_s;          /* the speed of one device's threads in float32; 0: measured */
+  double bfloat16_flop_per_s; /* the same in bfloat16; 0: measured if there are units for it */
+  double byte_per_s;          /* the bytes that they read and write in a copy; 0: measured */
 } cohort_trace_options;
 
 #define COHORT_TRACE_OPTIONS_INIT \
   { sizeof(cohort_trace_options), 0, 0, 0, 0 }
 
-/** The same as COHORT_TRACE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
+/** COHORT_TRACE_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
 COHORT_API void cohort_trace_options_init(cohort_trace_options *options, size_t struct_size);
 
-/** What an event is about. */
+/** Kinds of events. */
 enum {
-  COHORT_SPAN_OPERATOR = 0, /* a step of a network, or of an operator that was applied at once */
+  COHORT_SPAN_OPERATOR = 0, /* a step of a network, or of an operator applied to arrays */
   COHORT_SPAN_PASS = 1,     /* steps that were queued together: "forward", "backward", "update" */
   COHORT_SPAN_COPY = 2,
   COHORT_SPAN_EXCHANGE = 3, /* gradients summed over devices */
   COHORT_SPAN_UPDATE = 4,   /* a parameter, or a part of one */
-  COHORT_SPAN_WAIT = 5,     /* a queue, for another one */
-  COHORT_SPAN_CALL = 6,     /* a thread of the host's, in a call that starts passes */
-  COHORT_SPAN_USER = 7      /* what the host says of itself: cohort_trace_begin() */
+  COHORT_SPAN_WAIT = 5,     /* a queue waits for another one */
+  COHORT_SPAN_CALL = 6,     /* a host thread is in a call that starts passes */
+  COHORT_SPAN_USER = 7      /* a span of the host's own: cohort_trace_begin() */
 };
 typedef int32_t cohort_span_kind;
 
@@ -63,21 +64,21 @@ typedef struct cohort_span_total {
   cohort_span_kind kind; /* COHORT_SPAN_ constant */
   uint64_t count;        /* how often it was done */
   int64_t total_ns;      /* in all */
-  int64_t least_ns;      /* the shortest and the longest */
-  int64_t most_ns;
+  int64_t least_ns;      /* the shortest */
+  int64_t most_ns;       /* the longest */
   double flops;    /* additions and multiplications of products and factorizations, in all; 0: none, or not known */
   double bytes;    /* of arrays read and written, in all; 0: not known */
-  double bound_ns; /* what the machine would take for these at least, in all; 0: not known */
+  double bound_ns; /* the least time the machine would take for these, in all; 0: not known */
 } cohort_span_total;
 
 #define COHORT_SPAN_TOTAL_INIT \
   { sizeof(cohort_span_total), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/** What a trace holds. struct_size is set by the caller. */
+/** The contents of a trace. struct_size is set by the caller. */
 typedef struct cohort_trace_info {
   size_t struct_size;   /* sizeof(cohort_trace_info) where the caller was compiled */
-  size_t num_events;    /* that are kept */
-  uint64_t num_dropped; /* that had to make room, or for which there was no memory */
+  size_t num_events;    /* events that are kept */
+  uint64_t num_dropped; /* events dropped for newer ones, or for lack of memory */
   cohort_bool running;
 } cohort_trace_info;
 
@@ -92,33 +93,33 @@ typedef struct cohort_trace_info {
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_create(const cohort_trace_options *options,
                                                                cohort_trace **out_trace);
 
-/** Ends it, running or not. */
+/** Frees a trace, running or not; NULL does nothing. */
 COHORT_API void cohort_trace_free(cohort_trace *trace);
 
-/** Goes on recording, behind what it holds already. COHORT_ERROR_STATE: it runs. */
+/** Starts or continues recording; it keeps what it holds. COHORT_ERROR_STATE: it is running. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_start(cohort_trace *trace);
 
-/** Stops recording; what it holds stays, with spans that are open as far as they went. COHORT_ERROR_STATE: it does not run. */
+/** Stops recording; it keeps what it holds, and open spans up to now. COHORT_ERROR_STATE: it is not running. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_stop(cohort_trace *trace);
 
-/** Forgets events and totals; may run meanwhile. Spans that are open stay so, and are shown from here on. */
+/** Removes events and totals; the trace may be running. Open spans stay open, and are shown from here on. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_clear(cohort_trace *trace);
 
-/** How much it holds. struct_size of *out_info is set by the caller. */
+/** How much a trace holds. struct_size of *out_info is set by the caller. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_get_info(const cohort_trace *trace,
                                                                  cohort_trace_info *out_info);
 
 /**
- * The events in Chrome's format, for chrome://tracing, Perfetto and the like; may be asked for while it runs.
+ * The events in Chrome's format, for chrome://tracing, Perfetto and similar viewers; the trace may be running.
  *
- * One JSON object, `traceEvents` in it. A queue of a device is a thread, and so is a thread of the host's; their names
- * say which; beyond 1024 of them, further ones share rows, on which spans may overlap. Spans (`ph` "X") are named by
- * the node, parameter or call, `cat` is operator, pass, copy, exchange, update, wait, call or user; spans of one thread
- * nest. `args` has, where they are known: `op` and `kernel`, which the operator and its implementation are; `flops`,
- * `gflop_per_s`, `bytes`, `gbyte_per_s`; and `bound_us`, the time that the machine would take at least, which is due to
- * `bound`, "flops" or "bytes", and `of_bound`, that by the time it took, which is above 1 where arrays were in a cache.
- * Events `cohort_machine` have what each thread can do; it is measured when this, or totals, are first asked for, in
- * about a tenth of a second.
+ * It is one JSON object with `traceEvents`. Each queue of a device and each host thread is a thread there, with a name
+ * that says which; beyond 1024 of them, further ones share rows, on which spans may overlap. Spans (`ph` "X") have the
+ * name of the node, parameter or call; `cat` is operator, pass, copy, exchange, update, wait, call or user; spans of
+ * one thread nest. `args` has, as far as known: `op` and `kernel`, the operator and its implementation; `flops`,
+ * `gflop_per_s`, `bytes`, `gbyte_per_s`; `bound_us`, the least time that the machine would take; `bound`, "flops" or
+ * "bytes", whichever decides that time; and `of_bound`, bound_us divided by the time taken, which is above 1 if arrays
+ * were in a cache. Events `cohort_machine` have the speed of each thread, which is measured when this or totals are
+ * first asked for, in about a tenth of a second.
  *
  * The text belongs to the trace, until this is called again.
  */
@@ -127,14 +128,14 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_json(cohort_trace *trace
 /** The same to a file, whole or not at all. COHORT_ERROR_IO: it cannot be written. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_write(const cohort_trace *trace, const char *path);
 
-/** How many rows of totals there are, as they are now; cohort_trace_total() reads these until this is called again. */
+/** How many rows of totals there are now; cohort_trace_total() reads these rows until this is called again. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_num_totals(const cohort_trace *trace, cohort_totals_by by,
                                                                    size_t *out_num);
 
 /**
- * One row of totals, those that took longest first; of all events, those dropped among them. The rows are those of the
- * last cohort_trace_num_totals() with the same `by`, whatever was recorded since; after cohort_trace_clear(), or
- * without such a call, those at the first call of this.
+ * One row of totals, sorted by total time, the longest first. Dropped events count, too. The rows are those of the last
+ * cohort_trace_num_totals() with the same `by`, whatever was recorded since. After cohort_trace_clear(), or without
+ * such a call, they are those at the first call of this function.
  *
  * @param out_name   The node, parameter or call; "" in rows of operators. Both texts belong to the trace, until this is
  *                   called again.
@@ -151,19 +152,26 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_table(cohort_trace *trac
 
 /**
  * Begins a span of the host's own, shown on a row of that name beside those of queues: "epoch 3" on row "training".
- * Rows belong to no thread; spans of one row nest. Spans may be begun and ended whether the trace runs or not, so that
- * a host need not know who starts and stops it: what is recorded of one is the part in which it runs, each part a span
- * of its own. Marks and counters are noted only while it runs. Several threads may make these calls at once.
+ * Rows belong to no thread; spans of one row nest. Spans may be begun and ended whether or not the trace is running, so
+ * that a host need not know when it is started and stopped: each part of a span in which the trace runs is recorded as
+ * a span of its own. Marks and counters are noted only while it runs. Several threads may make these calls at once.
  *
- * @return NULL, or COHORT_ERROR_STATE: 1024 spans of the row are open, or spans of 1024 rows; or
- *   COHORT_ERROR_INVALID_ARGUMENT: the trace runs and has 1024 rows of other names
+ * @return NULL, or COHORT_ERROR_STATE: 1024 spans of the row are open, or there are open spans on 1024 rows; or
+ *   COHORT_ERROR_INVALID_ARGUMENT: the trace is running and has 1024 rows of other names. All counters together count
+ *   as one row.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_begin(cohort_trace *trace, const char *row, const char *name);
 
-/** Ends the span that was begun last on a row and is open. COHORT_ERROR_STATE: there is none, the trace running or not. */
+/**
+ * Ends the open span that was begun last on a row. COHORT_ERROR_STATE: there is none, whether or not the trace is
+ * running.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_end(cohort_trace *trace, const char *row);
 
-/** Marks a moment on a row. COHORT_ERROR_INVALID_ARGUMENT: the trace runs and has 1024 rows of other names. */
+/**
+ * Marks a moment on a row. COHORT_ERROR_INVALID_ARGUMENT: the trace is running and has 1024 rows of other names, all
+ * counters counting as one.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_mark(cohort_trace *trace, const char *row, const char *name);
 
 /** Notes the value of a counter, which a viewer draws as a curve. COHORT_ERROR_INVALID_ARGUMENT: not finite. */

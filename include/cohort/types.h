@@ -44,18 +44,19 @@ typedef struct cohort_metric cohort_metric;           /* a figure accumulated fr
 typedef struct cohort_initializer cohort_initializer; /* a rule that fills parameters before training */
 typedef struct cohort_manager cohort_manager;         /* a group for each bucket of a bucketing network */
 typedef struct cohort_monitor cohort_monitor;         /* statistics of arrays while they are computed */
-typedef struct cohort_tape cohort_tape;               /* operators as they were applied, for their gradients */
+typedef struct cohort_tape cohort_tape;               /* a record of applied operators, for gradients */
 typedef struct cohort_calibration cohort_calibration; /* ranges of values, for inference in int8 */
 typedef struct cohort_log cohort_log;                 /* a receiver of the library's messages */
-typedef struct cohort_trace cohort_trace;             /* what the process does and how long it takes, recorded */
+typedef struct cohort_trace cohort_trace;             /* a record of what the process does, with times */
 
 /** Kinds of devices. */
 enum { COHORT_DEVICE_CPU = 1, COHORT_DEVICE_GPU = 2, COHORT_DEVICE_CPU_PINNED = 3, COHORT_DEVICE_CPU_SHARED = 5 };
 typedef int32_t cohort_device_type;
 
 /**
- * One device: "cpu(0)" is {COHORT_DEVICE_CPU, 0}. Equal when both fields are. Every id from 0 names a CPU device, each
- * a worker of its own; a GPU id must exist. The struct never grows. Where a pointer to one may be NULL, NULL is cpu(0).
+ * One device: "cpu(0)" is {COHORT_DEVICE_CPU, 0}. Two contexts are equal if both fields are. Every id from 0 is a CPU
+ * device, each with workers of its own; a GPU id must exist. The struct never grows. A function that takes a pointer to
+ * one context takes NULL as cpu(0).
  */
 typedef struct cohort_context {
   cohort_device_type device_type; /* COHORT_DEVICE_ constant */
@@ -89,39 +90,42 @@ enum {
 };
 typedef int32_t cohort_storage_type;
 
-/** What backward does with the gradient of an argument; "null", "write" and "add" as text. */
+/** How backward treats the gradient of an argument; "null", "write" and "add" as text. */
 enum {
   COHORT_GRAD_NULL = 0,  /* there is none */
   COHORT_GRAD_WRITE = 1, /* each backward overwrites it */
-  COHORT_GRAD_ADD = 3    /* each backward adds to it; setting it to zero is the caller's */
+  COHORT_GRAD_ADD = 3    /* each backward adds to it; the caller sets it to zero */
 };
 typedef int32_t cohort_grad_req;
 
-/** How many axes an array can have. Buffers of this many int64_t hold any shape. */
+/** The most axes that an array can have. A buffer of this many int64_t holds any shape. */
 #define COHORT_MAX_AXES 32
 
-/** As num_axes: the shape is not known. A single unknown axis length is 0 where a function says so. */
+/**
+ * As a value of num_axes: the shape is not known. An axis of unknown length has length 0 where a function says so.
+ */
 #define COHORT_UNKNOWN_SHAPE (-1)
 
-/** What an executor, or one device of a group, takes of memory. struct_size is set by the caller. */
+/** The memory that an executor, or one device of a group, takes. struct_size is set by the caller. */
 typedef struct cohort_memory_info {
   size_t struct_size;        /* sizeof(cohort_memory_info) where the caller was compiled */
   size_t planned_bytes;      /* the planned pool: intermediate values and workspaces, after reuse */
-  size_t intermediate_bytes; /* what all intermediate arrays would take without reuse */
+  size_t intermediate_bytes; /* the bytes of all intermediate arrays without reuse */
   size_t argument_bytes;     /* arguments and auxiliary states */
   size_t gradient_bytes;     /* gradient arrays */
   size_t output_bytes;       /* outputs */
-  size_t value_bytes; /* of planned_bytes, the most that intermediate values take at one time, and what forward saves
-                         for backward: without workspaces, and without arguments and their gradients in a layout or type
-                         that only a kernel wants. MXNet's `Total X MB allocated` counts so */
+  /* The part of planned_bytes for intermediate values when they take most, and for what forward saves for backward. It
+     excludes workspaces, and copies of arguments and gradients in a layout or type that a kernel wants. MXNet's
+     `Total X MB allocated` counts the same. */
+  size_t value_bytes;
 } cohort_memory_info;
 
 #define COHORT_MEMORY_INFO_INIT \
   { sizeof(cohort_memory_info), 0, 0, 0, 0, 0, 0 }
 
 /**
- * How many handles are alive in this process, errors included. 0 at the end of a program that frees what it was given.
- * Any thread.
+ * How many handles are alive in this process, errors included. 0 at the end of a program that frees all its handles.
+ * Any thread may call it.
  */
 COHORT_API size_t cohort_live_handles(void);
 

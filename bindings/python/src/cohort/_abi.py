@@ -15,7 +15,7 @@ UNKNOWN_SHAPE = -1
 
 
 class CalibrationMethod(IntEnum):
-    """What a calibration makes of the numbers that it sees."""
+    """How a calibration gets a range from the numbers that it observes."""
 
     MIN_MAX = 0
     ENTROPY = 1
@@ -73,7 +73,7 @@ class ExecutorList(IntEnum):
 
 
 class GradReq(IntEnum):
-    """What backward does with the gradient of an argument; "null", "write" and "add" as text."""
+    """How backward treats the gradient of an argument; "null", "write" and "add" as text."""
 
     NULL = 0
     WRITE = 1
@@ -112,7 +112,7 @@ class PatternMode(IntEnum):
 
 
 class Precision(IntEnum):
-    """What an operator does where a network computes in a narrower type than that of its arrays (compute_dtype)."""
+    """How an operator works if a network computes in a narrower type than that of its arrays (compute_dtype)."""
 
     OWN = 0
     NARROW = 1
@@ -128,7 +128,7 @@ class Rounding(IntEnum):
 
 
 class SpanKind(IntEnum):
-    """What an event is about."""
+    """Kinds of events."""
 
     OPERATOR = 0
     PASS = 1

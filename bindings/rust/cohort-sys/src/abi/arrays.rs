@@ -41,14 +41,14 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// Reads a file of arrays: a .params file of any version that MXNet wrote, NumPy's .npy (one array, without a name) or
-    /// .npz (compressed ones, too). Its content says which it is, not its name. It is opened once, so that it may be a pipe;
-    /// a device that gives characters, such as a terminal, is refused (IO).
+    /// .npz (compressed ones, too). The content decides which it is, not the file's name. The file is opened once, so it may
+    /// be a pipe; a character device such as a terminal is refused (IO).
     ///
-    /// A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the
-    /// empty name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with
-    /// one warning.
+    /// A .params file without names gives entries without names. If a name is repeated, the last entry is kept; entries with
+    /// the empty name are all kept. An empty entry, which means "no array", becomes an entry without an array in a file
+    /// without names; in a file with names it is left out, with one warning.
     ///
-    /// - `context`: may be NULL. Where the arrays go, whatever the file says; NULL: cpu(0).
+    /// - `context`: may be NULL. The context of the arrays, whatever the file says; NULL: cpu(0).
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_IO           the file cannot be read (the error names it)
@@ -64,22 +64,22 @@ extern "C" {
     ) -> *mut cohort_error;
     /// As cohort_arrays_load(), from `bytes` bytes of memory, which are not kept.
     ///
-    /// - `context`: may be NULL. Where the arrays go, whatever the file says; NULL: cpu(0).
+    /// - `context`: may be NULL. The context of the arrays, whatever the file says; NULL: cpu(0).
     pub fn cohort_arrays_load_memory(
         data: *const c_void,
         bytes: usize,
         context: *const cohort_context,
         out_arrays: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
-    /// As cohort_arrays_load() to cpu(0), but a .params file is not read: large arrays lie in a private mapping of the
-    /// file, whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an
-    /// array is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group
-    /// has brought into the layouts that it likes best then take no memory of their own. What cannot be mapped, a pipe or
-    /// one of NumPy's files, is loaded.
+    /// As cohort_arrays_load() to cpu(0), but a .params file is mapped instead of read: large arrays lie in a private
+    /// mapping of the file. The system reads a page when it is first used, and may drop it while it is unused. Writing to
+    /// such an array does not change the file. Meant for inference with cohort_group_options::arg_params: parameters that a
+    /// group has converted to the layouts of its kernels then take memory only once. A file that cannot be mapped, a pipe or
+    /// a file of NumPy's, is loaded.
     ///
-    /// As long as such an array lives the file must stay as it is: replacing it by renaming another one over it is fine, as
-    /// cohort_arrays_save() does it, while changing it in place changes the arrays, and shortening it in place ends the
-    /// process at the next use of a page that is gone. Where files cannot be trusted to stay, load them.
+    /// As long as such an array lives, the file must stay as it is. Replacing it by renaming another file over it, as
+    /// cohort_arrays_save() does, is fine. Changing it in place changes the arrays; shortening it in place ends the process
+    /// when a page that is gone is used. Load a file that may change.
     pub fn cohort_arrays_map(
         path: *const c_char,
         out_arrays: *mut *mut cohort_arrays,
@@ -117,17 +117,17 @@ extern "C" {
         capacity: usize,
         out_bytes: *mut usize,
     ) -> *mut cohort_error;
-    /// Writes a .npy file, as numpy.save() does: the list's one array. Like cohort_arrays_save() otherwise.
+    /// Writes the only array of a list to a .npy file, as numpy.save() does. Otherwise like cohort_arrays_save().
     ///
     /// Returns: As cohort_arrays_save(), and
-    ///   COHORT_ERROR_INVALID_ARGUMENT  the list has not one array
+    ///   COHORT_ERROR_INVALID_ARGUMENT  the list does not have exactly one array
     ///   COHORT_ERROR_DTYPE             bfloat16, which NumPy does not have
     pub fn cohort_arrays_save_npy(
         arrays: *const cohort_arrays,
         path: *const c_char,
     ) -> *mut cohort_error;
-    /// Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it
-    /// has none. Nothing is compressed. Like cohort_arrays_save() otherwise.
+    /// Writes a .npz file, as numpy.savez() does: each array under its name, or under "arr_0", "arr_1", .. by its position
+    /// if it has no name. Nothing is compressed. Otherwise like cohort_arrays_save().
     ///
     /// Returns: As cohort_arrays_save(), and
     ///   COHORT_ERROR_NAME   two arrays have one name, or a name has more than 65,531 bytes
@@ -136,7 +136,7 @@ extern "C" {
         arrays: *const cohort_arrays,
         path: *const c_char,
     ) -> *mut cohort_error;
-    /// Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME.
+    /// Replaces the array of the entry with this name, or appends an entry. Ambiguous name: COHORT_ERROR_NAME.
     ///
     /// - `array`: may be NULL. NULL: the entry is one without an array.
     pub fn cohort_arrays_set(

@@ -5,7 +5,7 @@ use super::*;
 use std::os::raw::c_char;
 
 extern "C" {
-    /// Reads a checkpoint, the arrays to cpu(0).
+    /// Reads a checkpoint. Its arrays are on cpu(0).
     ///
     /// Arrays under names that begin neither with `arg:` nor with `aux:` are left out. A file without arrays gives two empty
     /// lists and a warning.
@@ -25,7 +25,7 @@ extern "C" {
         out_arg_params: *mut *mut cohort_arrays,
         out_aux_params: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
-    /// As cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it.
+    /// As cohort_checkpoint_load(), but the file of the arrays is mapped, as by cohort_arrays_map().
     ///
     /// - `out_symbol`: may be NULL. NULL: PREFIX-symbol.json is not read.
     /// - `out_arg_params`: Names without `arg:`.

@@ -4,26 +4,26 @@
 use super::*;
 use std::os::raw::c_char;
 
-/// The memory of a context, of all that this process does with it. struct_size is set by the caller.
+/// The memory of a context that this process uses. struct_size is set by the caller.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cohort_device_memory_info {
     /// sizeof(cohort_device_memory_info) where the caller was compiled
     pub struct_size: usize,
-    /// arrays, and what executors, groups and operators work with
+    /// of arrays, and working memory of executors, groups and operators
     pub used_bytes: usize,
-    /// the most that it was since it was last reset
+    /// the largest used_bytes since the last reset
     pub peak_bytes: usize,
-    /// kept for later, beside that: what a GPU's driver does not give to other processes
+    /// kept for later use besides: a GPU's driver does not give it to other processes
     pub cached_bytes: usize,
-    /// of cohort_device_limit_memory(); 0: none
+    /// set by cohort_device_limit_memory(); 0: none
     pub limit_bytes: usize,
 }
 
 extern "C" {
     /// Reads a context from text: a device type, then an id from 0 in parentheses. "cpu(0)", "gpu(1)", "cpu_pinned(0)",
-    /// "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first
-    /// used.
+    /// "cpu_shared(0)". No other text is accepted, and no leading zeros. Whether the device exists is checked when it is
+    /// first used.
     pub fn cohort_context_parse(
         text: *const c_char,
         out_context: *mut cohort_context,
@@ -31,24 +31,24 @@ extern "C" {
     /// Writes a context as text, "gpu(1)".
     ///
     /// - `context`: may be NULL.
-    /// - `out_text`: may be NULL. `capacity` bytes, or NULL to ask for the size. 32 bytes are always enough.
-    /// - `out_bytes`: may be NULL. The bytes needed, the ending zero included; may be NULL.
+    /// - `out_text`: may be NULL. `capacity` bytes; 32 are always enough. NULL: only the size is wanted.
+    /// - `out_bytes`: may be NULL. The bytes needed, the ending zero included.
     pub fn cohort_context_text(
         context: *const cohort_context,
         out_text: *mut c_char,
         capacity: usize,
         out_bytes: *mut usize,
     ) -> *mut cohort_error;
-    /// Limits what this process takes of a context's memory; 0: no limit. What would be more fails with
-    /// COHORT_ERROR_OUT_OF_MEMORY, that of queued work, too. What is in use already stays, even if it is more.
+    /// Limits how much of a context's memory this process takes; 0: no limit. An allocation beyond the limit fails with
+    /// COHORT_ERROR_OUT_OF_MEMORY, in queued work, too. Memory that is in use already stays, even if it is more.
     ///
     /// - `context`: may be NULL.
     pub fn cohort_device_limit_memory(
         context: *const cohort_context,
         bytes: usize,
     ) -> *mut cohort_error;
-    /// How much memory of a context is in use. Pinned and shared host memory count as that of cpu(id). Work that has just
-    /// been waited for may still hold some for a moment.
+    /// How much memory of a context is in use. Pinned and shared host memory count as memory of cpu(id). Work that has just
+    /// been waited for may still hold some memory for a moment.
     ///
     /// Errors: COHORT_ERROR_DEVICE where there is no such device.
     ///
@@ -57,7 +57,7 @@ extern "C" {
         context: *const cohort_context,
         out_info: *mut cohort_device_memory_info,
     ) -> *mut cohort_error;
-    /// From now on the peak of a context is counted from what is in use now.
+    /// Sets the peak of a context to what is in use now.
     ///
     /// - `context`: may be NULL.
     pub fn cohort_device_reset_peak_memory(
@@ -92,10 +92,10 @@ extern "C" {
         device_type: cohort_device_type,
         out_num: *mut usize,
     ) -> *mut cohort_error;
-    /// Waits until all work queued so far on all devices is done, whoever queued it.
+    /// Waits until all work that any caller has queued so far on any device is done.
     ///
-    /// Returns: NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work
-    ///   it was: it comes out there as well, at the next call that waits for it.
+    /// Returns: NULL, or COHORT_ERROR_EXECUTION if some of the work failed. The executor or group whose work it was reports
+    ///   the error as well, at the next call that waits for it.
     pub fn cohort_wait_all(
     ) -> *mut cohort_error;
 }

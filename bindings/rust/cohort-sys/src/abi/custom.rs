@@ -4,8 +4,7 @@
 use super::*;
 use std::os::raw::{c_char, c_void};
 
-/// Computes the gradients of the inputs. What grad_req asks for is done with them afterwards: they are always to be
-/// overwritten.
+/// Computes the gradients of the inputs. It always overwrites the arrays; the library then applies grad_req.
 pub type cohort_custom_backward_fn = Option<
     unsafe extern "C" fn(
         state: *mut c_void,
@@ -18,8 +17,8 @@ pub type cohort_custom_backward_fn = Option<
     ) -> i32,
 >;
 
-/// Makes what belongs to one bound node, from its forward passes to its backward passes. A node is bound by each
-/// executor and each device, for training and for inference apart; each application to arrays is a node of its own.
+/// Makes the state of one bound node, which its forward and backward passes use. Each executor and each device binds the
+/// node, for training and for inference separately; each application to arrays is a node of its own.
 pub type cohort_custom_create_fn = Option<
     unsafe extern "C" fn(
         keys: *const *const c_char,
@@ -31,7 +30,7 @@ pub type cohort_custom_create_fn = Option<
     ) -> i32,
 >;
 
-/// Says what a node has: names of inputs, auxiliary states and outputs.
+/// Gives the names of a node's inputs, auxiliary states and outputs.
 pub type cohort_custom_declare_fn = Option<
     unsafe extern "C" fn(
         keys: *const *const c_char,
@@ -44,7 +43,7 @@ pub type cohort_custom_declare_fn = Option<
     ) -> i32,
 >;
 
-/// Runs once, when the operator is not registered and no symbol and nothing bound has a node of it any more.
+/// Runs once, when the operator is not registered any more, and no symbol or bound object has a node of it.
 pub type cohort_custom_end_fn = Option<
     unsafe extern "C" fn(
         user_data: *mut c_void,
@@ -63,8 +62,8 @@ pub type cohort_custom_forward_fn = Option<
     ) -> i32,
 >;
 
-/// Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths
-/// of 0 cannot be told by it: they are those that are not known.
+/// Infers shapes, or dtypes. Called when that of the first input is known, once or several times for each inference. It
+/// cannot return an axis of length 0, since 0 means unknown.
 pub type cohort_custom_infer_fn = Option<
     unsafe extern "C" fn(
         keys: *const *const c_char,
@@ -78,7 +77,7 @@ pub type cohort_custom_infer_fn = Option<
     ) -> i32,
 >;
 
-/// Lets go of a state. Runs once for each, when its node is not bound any more.
+/// Frees a state. Runs once for each, when its node is not bound any more.
 pub type cohort_custom_release_fn = Option<
     unsafe extern "C" fn(
         state: *mut c_void,
@@ -104,7 +103,7 @@ pub struct cohort_custom_op {
     pub forward: cohort_custom_forward_fn,
     /// NULL: nothing flows back through it
     pub backward: cohort_custom_backward_fn,
-    /// NULL: states need none
+    /// NULL: states are not released
     pub release: cohort_custom_release_fn,
     /// NULL: none
     pub ended: cohort_custom_end_fn,
@@ -117,7 +116,7 @@ pub struct cohort_custom_op {
 }
 
 extern "C" {
-    /// The same as COHORT_CUSTOM_OP_INIT, for callers without a C compiler; struct_size is the caller's.
+    /// COHORT_CUSTOM_OP_INIT for callers without a C compiler; struct_size is that of the caller's struct.
     pub fn cohort_custom_op_init(
         op: *mut cohort_custom_op,
         struct_size: usize,
@@ -126,7 +125,7 @@ extern "C" {
     ///
     /// Threads: any.
     ///
-    /// - `op_type`: Its name; not "".
+    /// - `op_type`: Its name; not empty.
     /// - `op`: Copied.
     ///
     /// Returns: NULL, or COHORT_ERROR_NAME if the name is taken, COHORT_ERROR_INVALID_ARGUMENT for a callback that is
@@ -135,7 +134,7 @@ extern "C" {
         op_type: *const c_char,
         op: *const cohort_custom_op,
     ) -> *mut cohort_error;
-    /// Ends the name. Nodes that there are stay what they are.
+    /// Unregisters a custom operator. Nodes that exist are not affected.
     ///
     /// Returns: NULL, or COHORT_ERROR_NAME if it is not registered.
     pub fn cohort_custom_unregister(

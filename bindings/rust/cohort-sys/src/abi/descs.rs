@@ -7,11 +7,11 @@ use std::os::raw::c_char;
 extern "C" {
     /// Appends a descriptor.
     ///
-    /// - `name`: may be NULL. NULL or "": none; it is then taken by position where a function allows that.
-    /// - `shape`: num_axes lengths, none negative; 0 where not known.
+    /// - `name`: may be NULL. NULL or "": none; the descriptor is then taken by position where a function allows that.
+    /// - `shape`: num_axes lengths, none negative; 0: not known.
     /// - `num_axes`: 0 to COHORT_MAX_AXES, or COHORT_UNKNOWN_SHAPE with shape NULL.
     /// - `dtype`: COHORT_DTYPE_ constant. COHORT_DTYPE_NONE: float32 for data and labels of a group, else not known.
-    /// - `layout`: may be NULL. One letter an axis, N being the batch axis (see cohort_layout_batch_axis()); its length need not be num_axes. NULL: "NCHW", that is batch axis 0. Only groups read it.
+    /// - `layout`: may be NULL. One letter for each axis; N is the batch axis (see cohort_layout_batch_axis()). Its length need not be num_axes. NULL: "NCHW", that is batch axis 0. Only groups read it.
     pub fn cohort_descs_add(
         descs: *mut cohort_descs,
         name: *const c_char,
@@ -42,7 +42,7 @@ extern "C" {
     ///
     /// - `index`: Below cohort_descs_num().
     /// - `out_name`: may be NULL. The name, "" if none.
-    /// - `out_shape`: may be NULL. `capacity` lengths, the first num_axes of which are written; must be large enough.
+    /// - `out_shape`: may be NULL. `capacity` lengths, the first num_axes of which are written; capacity must be large enough.
     /// - `out_num_axes`: may be NULL. The number of axes, COHORT_UNKNOWN_SHAPE if the shape is not known.
     /// - `out_dtype`: may be NULL. The dtype, COHORT_DTYPE_NONE if not given or not known.
     /// - `out_layout`: may be NULL. The layout.

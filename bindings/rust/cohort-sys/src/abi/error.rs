@@ -4,10 +4,11 @@
 use super::*;
 use std::os::raw::c_char;
 
-/// Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and
-/// the handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
+/// Classes of errors. When memory runs out, the call that needed it, or that waited for work which needed it, returns an
+/// error that says so, and all handles stay usable. The library cannot handle failed allocations inside libgomp and
+/// oneDNN.
 pub type cohort_error_class = i32;
-/// what cohort_error_code() says of NULL
+/// the class of NULL
 pub const COHORT_SUCCESS: cohort_error_class = 0;
 /// a wrong handle, count, range or constant; options that contradict
 pub const COHORT_ERROR_INVALID_ARGUMENT: cohort_error_class = 1;
@@ -17,7 +18,7 @@ pub const COHORT_ERROR_NAME: cohort_error_class = 2;
 pub const COHORT_ERROR_SHAPE: cohort_error_class = 3;
 /// dtypes that differ or cannot be inferred
 pub const COHORT_ERROR_DTYPE: cohort_error_class = 4;
-/// a right call at the wrong moment
+/// a valid call at the wrong time
 pub const COHORT_ERROR_STATE: cohort_error_class = 5;
 /// a feature that this build or device does not offer
 pub const COHORT_ERROR_UNSUPPORTED: cohort_error_class = 6;
@@ -27,9 +28,9 @@ pub const COHORT_ERROR_DEVICE: cohort_error_class = 7;
 pub const COHORT_ERROR_FORMAT: cohort_error_class = 8;
 /// the file system
 pub const COHORT_ERROR_IO: cohort_error_class = 9;
-/// no room on the host or a device
+/// no memory left on the host or a device
 pub const COHORT_ERROR_OUT_OF_MEMORY: cohort_error_class = 10;
-/// work on a device failed; out at the call that waited for it
+/// work on a device failed; returned by a call that waits for it
 pub const COHORT_ERROR_EXECUTION: cohort_error_class = 11;
 /// a defect in this library
 pub const COHORT_ERROR_INTERNAL: cohort_error_class = 12;
@@ -51,8 +52,9 @@ extern "C" {
     pub fn cohort_error_free(
         error: *mut cohort_error,
     );
-    /// One line for a person: what, where, expected and found. It is UTF-8, whatever it quotes: other bytes and control
-    /// characters are written as \xNN, in the subject too. Lives until the error is freed.
+    /// One line for a person, which says what is wrong, where, what was expected and what was found. It is UTF-8, whatever
+    /// it quotes: other bytes and control characters are written as \xNN, in the subject too. Lives until the error is
+    /// freed.
     ///
     /// - `error`: may be NULL. NULL: "".
     pub fn cohort_error_message(

@@ -15,7 +15,7 @@ pub const COHORT_EXECUTOR_AUX: cohort_executor_list = 2;
 /// outputs, in the order of the heads
 pub const COHORT_EXECUTOR_OUTPUTS: cohort_executor_list = 3;
 
-/// Sees an array as it is computed.
+/// Is shown an array as it is computed.
 ///
 ///
 /// Runs inside cohort_executor_forward(), cohort_executor_partial_forward() and cohort_executor_backward(), and the
@@ -34,58 +34,58 @@ pub type cohort_monitor_fn = Option<
 pub struct cohort_executor_options {
     /// size the caller was compiled with; set by the initialisers
     pub struct_size: usize,
-    /// num_ctx_groups of them
+    /// Contexts of the nodes whose `__ctx_group__` is one of these names. No names: the attribute is not read. num_ctx_groups of them
     pub ctx_group_names: *const *const c_char,
     /// one for each name
     pub ctx_group_contexts: *const cohort_context,
     pub num_ctx_groups: usize,
     /// executor to share memory with, kept alive; NULL: none
     pub shared_executor: *mut cohort_executor,
-    /// threads of each CPU context; 0: the processors this process may use are shared out among them, at most OMP_NUM_THREADS, where that is set, to each
+    /// threads of each CPU context; 0: the processors that this process may use are divided among the contexts, and each gets at most OMP_NUM_THREADS if that is set
     pub num_threads: i32,
-    /// of random operators; each forward in training draws new numbers
+    /// seed of random operators; each forward in training draws new numbers
     pub seed: u64,
     /// "null", "write" or "add" for every argument; NULL: see the next three
     pub grad_req: *const c_char,
-    /// num_grad_reqs of them. Neither form: no gradients
+    /// num_grad_reqs of them; NULL like grad_req: no gradients
     pub grad_req_list: *const *const c_char,
-    /// the argument each is for: those not named have none, unknown names are ignored; NULL: one for each argument in order
+    /// the argument that each is for; arguments that are not named have no gradient, unknown names are ignored. NULL: one for each argument in order
     pub grad_req_names: *const *const c_char,
     pub num_grad_reqs: usize,
-    /// NULL: by ctx_group, else the context
+    /// One context for each argument or auxiliary state. Nodes without a group run where their inputs are. A context that contradicts the variable's group, or the default context where there are no groups, is a DEVICE error. NULL: by ctx_group, else the context
     pub arg_contexts: *const cohort_context,
-    /// NULL: where the argument is; elsewhere is UNSUPPORTED
+    /// NULL: where the argument is; another context is UNSUPPORTED
     pub grad_contexts: *const cohort_context,
     /// NULL: as for arguments
     pub aux_contexts: *const cohort_context,
     /// storage types of arguments and auxiliary states by name
     pub storage_names: *const *const c_char,
-    /// COHORT_STORAGE_ constants, winning over `__storage_type__`; sparse: UNSUPPORTED
+    /// COHORT_STORAGE_ constants, which override `__storage_type__`; sparse: UNSUPPORTED
     pub storage_types: *const cohort_storage_type,
     pub num_storage_types: usize,
-    /// arguments that are shared_executor's own arrays (its gradients too)
+    /// arguments that use shared_executor's own arrays (and gradients)
     pub shared_arg_names: *const *const c_char,
     /// read only if shared_data is given
     pub num_shared_arg_names: usize,
-    /// pool of input arrays by name; read, and updated with what was allocated; NULL: none
+    /// pool of input arrays by name; read, and newly allocated arrays are added; NULL: none
     pub shared_data: *mut cohort_arrays,
     /// 1: a dtype that cannot be inferred is an error; 0: it is float32
     pub strict_dtypes: cohort_bool,
-    /// The rest is for every way of binding. */ /* COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16: products of matrices on float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too: see cohort_operator_precision(), and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a CPU has no units for bfloat16 nothing is narrowed, and a message of level info says so. COHORT_DTYPE_FLOAT16: likewise, on gpu contexts alone, else UNSUPPORTED. COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a calibration INVALID_ARGUMENT, with one that has seen nothing STATE. Others: INVALID_ARGUMENT.
+    /// COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16: matrix products on float32 arrays (convolutions, FullyConnected, dot, attention) are computed in bfloat16, with sums in float32, and operators that follow them (activations, additions, pooling, normalisations, concatenation) take and give bfloat16. Losses, statistics, norms and everything else stay in float32, and so do bodies of loops and branches: see cohort_operator_precision(), and cohort_executor_debug_text() for the nodes of a bound network. Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. A CPU without units for bfloat16 computes in float32, and a message of level info says so. COHORT_DTYPE_FLOAT16: likewise, on gpu contexts only, else UNSUPPORTED. COHORT_DTYPE_INT8: inference in 8-bit integers with a calibration (calibration.h); UNSUPPORTED with gradients, INVALID_ARGUMENT without a calibration, STATE with one that has observed nothing. Others: INVALID_ARGUMENT.
     pub compute_dtype: cohort_dtype,
-    /// num_float32_names of them; one that is neither node nor operator: NAME
+    /// float32_names are nodes, or operators (which means all their nodes), that compute in the network's types whatever compute_dtype says. narrow_names are those that compute in compute_dtype although their operator does not by itself (cohort_operator_precision()). A node's name takes precedence over its operator's. An activation or norm that is fused into the layer before it computes as that layer does. num_float32_names of them; a name of neither a node nor an operator: NAME
     pub float32_names: *const *const c_char,
     pub num_float32_names: usize,
-    /// num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both lists, or two of one operator: INVALID_ARGUMENT
+    /// num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both lists, or two names of one operator: INVALID_ARGUMENT
     pub narrow_names: *const *const c_char,
     pub num_narrow_names: usize,
-    /// of COHORT_DTYPE_INT8: ranges of the network's values, by its nodes' names
+    /// for COHORT_DTYPE_INT8: ranges of values, by the nodes' names
     pub calibration: *const cohort_calibration,
-    /// 0: what backward reads of a forward pass stays until the next one, and backward may be repeated. 1: backward works in that memory, too, which takes less (planned_bytes of cohort_executor_memory()); the second one after a forward is a STATE error.
+    /// 0: what a forward pass keeps for backward stays until the next forward pass, and backward may be repeated. 1: backward reuses that memory, so the executor takes less (planned_bytes of cohort_executor_memory()); a second backward after one forward is a STATE error.
     pub backward_once: cohort_bool,
-    /// 1: on gpu contexts, products of float32 matrices (FullyConnected, dot, batch_dot, RNN, attention; convolutions where there is cuDNN) may round their factors to TF32, 11 significant bits, and sum in float32, which units of GPUs for it do several times faster; but for nodes and operators in float32_names. Not in bodies of loops and branches. On CPUs it means nothing. 0: in float32.
+    /// 1: on gpu contexts, products of float32 matrices (FullyConnected, dot, batch_dot, RNN, attention; convolutions where there is cuDNN) may round their factors to TF32, which has 11 significant bits, and sum in float32; GPUs with units for TF32 are several times faster then. Nodes and operators in float32_names, and bodies of loops and branches, are excepted. It has no effect on CPUs. 0: factors are float32.
     pub tf32: cohort_bool,
-    /// 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept anyway, or as cheap to make of what is, right before it reads it: results of batch norms, and of what is no product of matrices; of the sums in a residual network every other one. Less memory (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. Not in bodies of loops and branches. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept.
+    /// 1: backward computes cheap intermediate results a second time, right before it needs them, instead of keeping them. That is done where their inputs are kept, or are themselves cheap to compute from what is kept: for batch norms and other operators that are not matrix products, and for every other sum in a residual network. It takes less memory (planned_bytes of cohort_executor_memory()) and somewhat more time, and gives the same bits. Bodies of loops and branches are excepted. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept.
     pub recompute: cohort_bool,
 }
 
@@ -99,7 +99,7 @@ pub struct cohort_reshape_options {
     pub partial_shaping: cohort_bool,
     /// 1: arguments may grow; they are then new arrays of zeros
     pub allow_up_sizing: cohort_bool,
-    /// the default context; NULL: the executor's. Here and in the next, arrays stay
+    /// the default context; NULL: the executor's. Arrays stay where they are, also with ctx groups
     pub context: *const cohort_context,
     /// as for cohort_executor_options; none: the executor's
     pub ctx_group_names: *const *const c_char,
@@ -110,11 +110,11 @@ pub struct cohort_reshape_options {
 extern "C" {
     /// A handle on a live array. Outputs are zeros before the first forward.
     ///
-    /// Of an output behind a node whose shape depends on values (`_contrib_boolean_mask`, `_npx_nonzero`, `_cvimdecode`):
-    /// NULL before the first forward, and after each the array of the shape that was found, which need not be the one
-    /// before.
+    /// An output that depends on a node whose shape depends on values (`_contrib_boolean_mask`, `_npx_nonzero`,
+    /// `_cvimdecode`) has no array before the first forward. Each forward gives it an array of the shape that was found,
+    /// which can be another array than before.
     ///
-    /// - `out_array`: NULL may come out. NULL for an argument without gradient.
+    /// - `out_array`: NULL may come out. NULL for an argument without gradient, and for an output that has no array yet.
     pub fn cohort_executor_array(
         executor: *const cohort_executor,
         list: cohort_executor_list,
@@ -123,42 +123,42 @@ extern "C" {
     ) -> *mut cohort_error;
     /// As cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME.
     ///
-    /// - `out_array`: NULL may come out. NULL for an argument without gradient.
+    /// - `out_array`: NULL may come out. NULL for an argument without gradient, and for an output that has no array yet.
     pub fn cohort_executor_array_named(
         executor: *const cohort_executor,
         list: cohort_executor_list,
         name: *const c_char,
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
-    /// A whole list, names included; live arrays.
+    /// All live arrays of a list, with their names.
     pub fn cohort_executor_arrays(
         executor: *const cohort_executor,
         list: cohort_executor_list,
         out_arrays: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
-    /// Queues a backward pass from the latest forward pass; it may be repeated. Values of arguments that a gradient needs
-    /// are those at this call. Without any gradient array it does nothing.
+    /// Queues a backward pass from the latest forward pass; it may be repeated. A gradient that needs the value of an
+    /// argument uses its value at this call. Without any gradient array the call does nothing.
     ///
-    /// - `head_grads`: may be NULL, entries may be NULL. One for each output, of its shape, on any context, of any dtype; NULL entries, and a shorter list, where an output needs none: a loss, and one from which nothing flows back to an argument that has a gradient. NULL with num_head_grads 0: none.
-    /// - `is_train`: As for the forward pass before. 0 there or here: the gradients of an inference pass, for which the forward pass is run again. From then on that is the latest one, and outputs are its.
+    /// - `head_grads`: may be NULL, entries may be NULL. One for each output, of its shape, on any context, of any dtype. An entry may be NULL, or missing at the end, if the output needs none: a loss, or an output that no argument with a gradient array contributes to differentiably. NULL with num_head_grads 0: none.
+    /// - `is_train`: As for the forward pass before. If either is 0, the gradients are those of inference: the forward pass is run again in inference, and from then on is the latest forward pass, from which the outputs are.
     ///
     /// Returns: NULL, or
-    ///   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
+    ///   COHORT_ERROR_INVALID_ARGUMENT  more head gradients than outputs, or none where one is needed (the error names the
+    ///                                  output)
     ///   COHORT_ERROR_SHAPE             another shape than the output's
-    ///   COHORT_ERROR_STATE             no forward pass since binding; another executor of the family has run since that,
-    ///                                  and has worked where it had left what backward needs
+    ///   COHORT_ERROR_STATE             no forward pass since binding; another executor of the family has run since then and
+    ///                                  has overwritten what backward needs
     pub fn cohort_executor_backward(
         executor: *mut cohort_executor,
         head_grads: *const *mut cohort_ndarray,
         num_head_grads: usize,
         is_train: cohort_bool,
     ) -> *mut cohort_error;
-    /// Binds a symbol to given arrays. They are referenced, not copied: what the caller writes there, the next forward
-    /// reads.
+    /// Binds a symbol to given arrays. They are referenced, not copied: the next forward reads what the caller writes there.
     ///
-    /// - `context`: may be NULL. The default context. NULL: cpu(0). Without ctx_group all arrays must be on it; with it, a variable is where its array is, and nodes without a group follow.
-    /// - `args`: One for each argument, in order; the same array, or parts of it, may serve several: what a node writes there, nodes behind it read.
-    /// - `grads`: may be NULL, entries may be NULL. One for each argument, NULL where there is to be no gradient; NULL: none at all.
+    /// - `context`: may be NULL. The default context. NULL: cpu(0). Without ctx groups all arrays must be on it; with them, a variable is where its array is, and nodes without a group run where their inputs are.
+    /// - `args`: One for each argument, in order. The same array, or parts of it, may serve several arguments: later nodes then read what an earlier node writes there.
+    /// - `grads`: may be NULL, entries may be NULL. One for each argument, NULL for an argument without gradient. NULL: no gradients at all.
     /// - `grad_req`: may be NULL. COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an array. COHORT_GRAD_NULL with an array: it is never written.
     /// - `aux`: One for each auxiliary state, in order.
     /// - `options`: may be NULL. NULL: all defaults.
@@ -186,7 +186,8 @@ extern "C" {
         executor: *const cohort_executor,
         out_context: *mut cohort_context,
     ) -> *mut cohort_error;
-    /// Copies parameters into arguments and auxiliary states by name, converting dtypes. Queued. Checked first, as above.
+    /// Copies parameters into arguments and auxiliary states by name, converting dtypes. Queued. All are checked first: on
+    /// an error nothing is copied.
     ///
     /// - `arg_params`: Named arrays; arguments not named keep their values.
     /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
@@ -197,46 +198,46 @@ extern "C" {
         aux_params: *const cohort_arrays,
         allow_extra: cohort_bool,
     ) -> *mut cohort_error;
-    /// The plan as text for a person, good until this is called again: the nodes, then the steps of the pass that ran last,
-    /// each with what it computes and moves, the least time that the machine would take for it and whether that is due to
-    /// flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this
-    /// is first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
-    /// `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The
-    /// last two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the
-    /// planned memory in whole MiB.
+    /// The plan as text for a person, valid until this is called again. It lists the nodes, then the steps of the pass that
+    /// ran last: what each step computes and moves, the least time that the machine would take for it, whether flops or
+    /// bytes decide that time, and the mean time it took while a trace ran (trace.h). The speed of the machine is measured
+    /// when this is first called, in about a tenth of a second. A node that works in a narrower type than the network's has
+    /// a line `Computes in bfloat16`. Nodes that come after one whose shape depends on values have no plan before the first
+    /// forward. The last two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X
+    /// is the planned memory in whole MiB.
     pub fn cohort_executor_debug_text(
         executor: *const cohort_executor,
         out_text: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// Queues a forward pass over what the arguments hold.
+    /// Queues a forward pass over the contents of the arguments.
     ///
-    /// Where the shapes of nodes depend on values, it waits for these values, errors of that work among it, and then binds
-    /// what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen
-    /// before costs nothing.
+    /// If shapes of nodes depend on values, the call waits for these values, and returns errors of the work that computes
+    /// them. Then it binds the nodes that follow for the shapes found. The bindings for the latest shapes are kept, so a
+    /// shape that was seen before costs nothing.
     ///
-    /// - `is_train`: 1: training behaviour, and what backward needs is kept; 0: neither, though a backward may follow. Inference writes outputs alone. Training moves the auxiliary states of layers that have, or come behind, an argument with a gradient; frozen ones keep theirs.
+    /// - `is_train`: 1: training behaviour, and what backward needs is kept; 0: inference, which does neither, though a backward may follow. Inference writes nothing but outputs, unless a custom operator's `forward` writes its auxiliary states (custom.h). Training updates the auxiliary states of layers that have, or come after, an argument with a gradient; frozen layers keep theirs.
     pub fn cohort_executor_forward(
         executor: *mut cohort_executor,
         is_train: cohort_bool,
     ) -> *mut cohort_error;
-    /// Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+    /// Frees a handle; NULL does nothing. Freeing the last one waits for queued work. Arrays that were handed out stay.
     ///
     /// - `executor`: may be NULL.
     pub fn cohort_executor_free(
         executor: *mut cohort_executor,
     );
-    /// What backward does with the gradient of an argument: a COHORT_GRAD_ constant.
+    /// How backward treats the gradient of an argument: a COHORT_GRAD_ constant.
     pub fn cohort_executor_grad_req(
         executor: *const cohort_executor,
         index: usize,
         out_grad_req: *mut cohort_grad_req,
     ) -> *mut cohort_error;
-    /// What the executor takes of memory, shared memory included. struct_size of *out_info is set by the caller.
+    /// The memory that the executor takes, shared memory included. struct_size of *out_info is set by the caller.
     pub fn cohort_executor_memory(
         executor: *const cohort_executor,
         out_info: *mut cohort_memory_info,
     ) -> *mut cohort_error;
-    /// The name that goes with an array of a list; a gradient has its argument's.
+    /// The name of an array in a list; a gradient has the name of its argument.
     pub fn cohort_executor_name(
         executor: *const cohort_executor,
         list: cohort_executor_list,
@@ -249,18 +250,18 @@ extern "C" {
         list: cohort_executor_list,
         out_num: *mut usize,
     ) -> *mut cohort_error;
-    /// The same as COHORT_EXECUTOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    /// COHORT_EXECUTOR_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct.
     pub fn cohort_executor_options_init(
         options: *mut cohort_executor_options,
         struct_size: usize,
     );
     /// Runs one step of a forward pass: completes node `step` of the symbol's JSON, whatever the plan fuses.
     ///
-    /// Steps may be repeated, or left out: a step runs on what is there. The first one after cohort_executor_forward() runs
-    /// those before it, too, as does the first after a backward pass with backward_once. After all steps, outputs are as
-    /// after cohort_executor_forward(), and backward may follow.
+    /// Steps may be repeated or skipped; each uses the current contents of its inputs. The first step after
+    /// cohort_executor_forward(), or after a backward pass with backward_once, also runs the steps before it. After all
+    /// steps, outputs are as after cohort_executor_forward(), and backward may follow.
     ///
-    /// Where the shapes of nodes depend on values: COHORT_ERROR_UNSUPPORTED.
+    /// If shapes of nodes depend on values: COHORT_ERROR_UNSUPPORTED.
     ///
     /// - `step`: From 0. Beyond the last node, or negative, nothing runs.
     /// - `out_step_left`: How many nodes come after this one; 0 beyond the last.
@@ -273,9 +274,10 @@ extern "C" {
     /// Makes an executor of the same symbol for other shapes. It shares the memory of this one, which stays usable; both are
     /// of one family.
     ///
-    /// An argument whose shape stays is shared. One that shrinks uses the first part of its memory, its gradient likewise.
+    /// An argument that keeps its shape is shared. One that shrinks uses the first part of its memory, and so does its
+    /// gradient.
     ///
-    /// - `known`: Shapes by name, from which all others are inferred; the bound ones play no part. Unknown names are ignored.
+    /// - `known`: Shapes by name, from which all others are inferred; the bound shapes are not used. Unknown names are ignored.
     /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or
@@ -288,7 +290,8 @@ extern "C" {
         options: *const cohort_reshape_options,
         out_executor: *mut *mut cohort_executor,
     ) -> *mut cohort_error;
-    /// Copies arrays into arguments by name, converting dtypes. Queued. Checked first: on an error nothing is copied.
+    /// Copies arrays into arguments by name, converting dtypes. Queued. All are checked first: on an error nothing is
+    /// copied.
     ///
     /// - `inputs`: Named arrays on any contexts.
     ///
@@ -297,11 +300,11 @@ extern "C" {
         executor: *mut cohort_executor,
         inputs: *const cohort_arrays,
     ) -> *mut cohort_error;
-    /// Shows every operator's outputs, in the order of execution, to a callback, under the names of the symbol as bound,
-    /// whatever the plan fuses. Results do not change, but for the rounding of what it would have fused; passes wait for
-    /// their work while a callback is set.
+    /// Shows every operator's outputs to a callback, in the order of execution, under the names of the symbol as bound,
+    /// whatever the plan fuses. Results do not change, except for the rounding of operators that would have been fused.
+    /// Passes wait for their work while a callback is set.
     ///
-    /// - `callback`: may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+    /// - `callback`: may be NULL. Replaces the previous callback; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
     /// - `user_data`: may be NULL. Passed to the callback.
     /// - `monitor_all`: 1: the inputs of each operator too, before its outputs.
     pub fn cohort_executor_set_monitor(
@@ -310,10 +313,10 @@ extern "C" {
         user_data: *mut c_void,
         monitor_all: cohort_bool,
     ) -> *mut cohort_error;
-    /// Binds a symbol to arrays made for it, all zeros.
+    /// Binds a symbol to new arrays of zeros.
     ///
     /// - `context`: may be NULL. The default context. NULL: cpu(0).
-    /// - `known`: may be NULL. Shapes and dtypes by name, of arguments and auxiliary states; either may be left open. Length 0 is not known. They win over `__shape__` and `__dtype__` of the symbol. Names that are neither are ignored. NULL: none.
+    /// - `known`: may be NULL. Shapes and dtypes of arguments and auxiliary states, by name; either may be left open. Length 0 is not known. They override `__shape__` and `__dtype__` of the symbol. Other names are ignored. NULL: none.
     /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or
@@ -322,7 +325,7 @@ extern "C" {
     ///   COHORT_ERROR_INVALID_ARGUMENT  grad_req: a wrong number, an empty list, or another word
     ///   COHORT_ERROR_NAME              two arguments of one name; shared_executor has no argument of a shared name
     ///   COHORT_ERROR_DEVICE            as for cohort_executor_bind()
-    ///   COHORT_ERROR_UNSUPPORTED       likewise; sparse storage (the error names the variable)
+    ///   COHORT_ERROR_UNSUPPORTED       as for cohort_executor_bind(); sparse storage (the error names the variable)
     pub fn cohort_executor_simple_bind(
         symbol: *const cohort_symbol,
         context: *const cohort_context,
@@ -339,7 +342,7 @@ extern "C" {
     pub fn cohort_executor_wait(
         executor: *mut cohort_executor,
     ) -> *mut cohort_error;
-    /// The same as COHORT_RESHAPE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    /// COHORT_RESHAPE_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct.
     pub fn cohort_reshape_options_init(
         options: *mut cohort_reshape_options,
         struct_size: usize,

@@ -27,20 +27,20 @@ pub const COHORT_GROUP_ARGS: cohort_group_list = 8;
 
 /// How a share of the batch becomes a whole number of samples.
 pub type cohort_rounding = i32;
-/// to the nearest, halves up; what is missing goes to the last device
+/// to the nearest, halves up; the last device gets the rest
 pub const COHORT_ROUNDING_HALF_UP: cohort_rounding = 0;
 /// the same with halves to the even number
 pub const COHORT_ROUNDING_HALF_EVEN: cohort_rounding = 1;
-/// largest remainder, at least one sample per device: works whenever that is possible
+/// largest remainder, at least one sample per device: works whenever possible
 pub const COHORT_ROUNDING_BALANCED: cohort_rounding = 2;
 
 /// How cohort_group_update() puts the devices' gradients together.
 pub type cohort_update_mode = i32;
-/// one update from the sum over the devices, copied to all; gradients stay
+/// one update from the sum over the devices, copied to all; gradients do not change
 pub const COHORT_UPDATE_ON_STORE: cohort_update_mode = 0;
 /// the sum replaces each device's gradient, and each device updates its own
 pub const COHORT_UPDATE_PER_DEVICE: cohort_update_mode = 1;
-/// each device updates from its own gradient; devices may part
+/// each device updates from its own gradient; devices may differ then
 pub const COHORT_UPDATE_NO_STORE: cohort_update_mode = 2;
 
 /// Settings of a group that few callers change. Zero in any field means its default.
@@ -66,24 +66,24 @@ pub struct cohort_group_options {
     pub num_fixed_param_names: usize,
     /// "null", "write" or "add" for all parameters; NULL: see the next three
     pub grad_req: *const c_char,
-    /// num_grad_reqs of them. Neither form: "write"
+    /// num_grad_reqs of them; NULL like grad_req: "write"
     pub grad_req_list: *const *const c_char,
-    /// the argument each is for, over "write"; NULL: one for each argument in order, taken as it is, whatever inputs_need_grad and fixed_param_names say
+    /// the argument that each is for; arguments that are not named have "write". NULL: one for each argument in order, which inputs_need_grad and fixed_param_names do not change
     pub grad_req_names: *const *const c_char,
     pub num_grad_reqs: usize,
     /// arguments that are states
     pub state_names: *const *const c_char,
     pub num_state_names: usize,
-    /// dtypes of data and labels by name, over those of symbol and descriptor
+    /// dtypes of data and labels by name; override symbol and descriptor
     pub input_dtype_names: *const *const c_char,
     /// COHORT_DTYPE_ constants
     pub input_dtypes: *const cohort_dtype,
     pub num_input_dtypes: usize,
     /// group of another bucket to share memory with, kept alive; NULL: none
     pub shared_group: *mut cohort_group,
-    /// Contexts of the nodes whose `__ctx_group__` is one of these names. None: the attribute is not read.
+    /// Contexts of the nodes whose `__ctx_group__` is one of these names. No names: the attribute is not read.
     pub ctx_group_names: *const *const c_char,
-    /// for each name contexts_per_ctx_group of them; device_type 0: the name is not in that device's map
+    /// for each name contexts_per_ctx_group of them; device_type 0: on this device the name is not mapped, and its nodes run on the device's own context
     pub ctx_group_contexts: *const cohort_context,
     pub num_ctx_groups: usize,
     /// 1: the same on all devices; else the number of contexts; 0: 1
@@ -92,17 +92,17 @@ pub struct cohort_group_options {
     pub num_threads: i32,
     /// gradients summed in one exchange, in bytes; 0: chosen from the model
     pub gradient_bucket_bytes: usize,
-    /// of random operators; each device draws its own numbers
+    /// seed of random operators; each device draws its own numbers
     pub seed: u64,
     /// takes this group's messages; NULL: they go where the library's do
     pub log: cohort_log_fn,
     /// passed to log
     pub log_user_data: *mut c_void,
-    /// what the caller takes the symbol's arguments to be, in order: anything else is an error
+    /// the arguments that the caller expects the symbol to have, in order; others are an error
     pub arg_names: *const *const c_char,
     /// 0: not checked
     pub num_arg_names: usize,
-    /// as in executor.h; how gradients are summed is gradient_sum_dtype
+    /// as in executor.h; gradient_sum_dtype is for sums of gradients
     pub compute_dtype: cohort_dtype,
     /// num_float32_names nodes and operators, as in executor.h
     pub float32_names: *const *const c_char,
@@ -110,7 +110,7 @@ pub struct cohort_group_options {
     /// num_narrow_names of them, likewise
     pub narrow_names: *const *const c_char,
     pub num_narrow_names: usize,
-    /// A factor on the loss, from 2^-24 to 2^24; 0: none. Gradients are that much larger, those that the group shows, too, and an update divides by it. Where a gradient is infinite or no number on any device, the update is skipped on all, with a message of level info, and the factor halves; it doubles after loss_scale_window updates that were made. Devices' gradients must be finite when summed, too. Each update then waits for the gradients, and divides by what the factor was in their backward pass. 65536 suits float16; bfloat16 needs none. Networks with IdentityAttachKLSparseReg, or with losses inside the graphs of _foreach, _while_loop, _cond or _CachedOp, cannot have one: their gradients begin within an operator (COHORT_ERROR_UNSUPPORTED).
+    /// A factor on the loss, from 2^-24 to 2^24; 0: none. Gradients are larger by this factor, also those that the group shows, and an update divides by it. If a gradient is infinite or NaN on any device, the update is skipped on all, with a message of level info, and the factor halves; it doubles after loss_scale_window updates that were not skipped. The sums of the devices' gradients must be finite, too. Each update then waits for the gradients, and divides by the factor of their backward pass. 65536 suits float16; bfloat16 needs none. Networks with IdentityAttachKLSparseReg, or with losses inside the graphs of _foreach, _while_loop, _cond or _CachedOp, cannot have one: their gradients begin within an operator (COHORT_ERROR_UNSUPPORTED).
     pub loss_scale: f64,
     /// 1 or more; 0: 2000
     pub loss_scale_window: i32,
@@ -118,10 +118,10 @@ pub struct cohort_group_options {
     pub calibration: *const cohort_calibration,
     /// as in executor.h
     pub backward_once: cohort_bool,
-    /// For inference (for_training 0): parameters and auxiliary states by name that are the group's own arrays from here on, not copied, for all its contexts together: what is written to them is seen by the group, and what the group is given by cohort_group_set_params() is written to them. Those of another type, or that a context cannot use where they are, are copied. Parameters that are not named, or for NULL all, are new arrays of zeros; names that are no parameters are ignored. With shared_group, that group's are used and these are not.
+    /// For inference (for_training 0): parameters and auxiliary states by name. The group uses these arrays themselves, not copies, on all its contexts: it sees what is written to them, and cohort_group_set_params() writes to them. Arrays of another type, or that a context cannot use where they are, are copied. Parameters that are not named (NULL: all) are new arrays of zeros; other names are ignored. With shared_group, the arrays of that group are used instead.
     pub arg_params: *const cohort_arrays,
     pub aux_params: *const cohort_arrays,
-    /// In which type float32 gradients are summed over the devices: COHORT_DTYPE_FLOAT32, or COHORT_DTYPE_BFLOAT16, which is half as much to move between GPUs, and slower on processors, which share their memory. Each device's gradients are rounded to 8 significant bits then, and their sum again (on GPUs that sum among themselves perhaps the sums on the way, too), to nearest: rounded so once, a sum is off by at most one part in 127 of the gradients' absolute values, added up. The same run still gives the same bits. What an update reads is float32, and so are the gradients that the group shows. Nothing is summed, nor rounded, for one device or COHORT_UPDATE_NO_STORE.
+    /// The type in which float32 gradients are summed over the devices: COHORT_DTYPE_FLOAT32, or COHORT_DTYPE_BFLOAT16, which moves half as many bytes between GPUs, and is slower on CPUs, which share their memory. With bfloat16 each device's gradients are rounded to the nearest numbers of 8 significant bits, and so is their sum; GPUs that sum among themselves may round partial sums, too. Without such partial sums the error is at most 1/127 of the sum of the gradients' absolute values. The same run still gives the same bits. Updates read float32, and the gradients that the group shows are float32. For one device or COHORT_UPDATE_NO_STORE nothing is summed or rounded.
     pub gradient_sum_dtype: cohort_dtype,
     /// as in executor.h
     pub tf32: cohort_bool,
@@ -132,7 +132,7 @@ pub struct cohort_group_options {
 extern "C" {
     /// A handle on the live array of one device.
     ///
-    /// - `out_array`: NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but for outputs of a group that shares the memory of one that has run), and outputs are good until the next forward pass of the group or one that shares its memory. An output behind a node whose shape depends on values: as cohort_executor_array() has it.
+    /// - `out_array`: NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (except outputs of a group that shares the memory of one that has run). Outputs are valid until the next forward pass of the group or one that shares its memory. For outputs whose shape depends on values see cohort_executor_array().
     ///
     /// Returns: NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
     pub fn cohort_group_array(
@@ -149,14 +149,13 @@ extern "C" {
         device: usize,
         out_arrays: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
-    /// As cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is
-    /// in silence.
+    /// As cohort_group_set_params(), but it reports parameters and auxiliary states that are not given.
     ///
-    /// - `arg_params`: Named arrays on any contexts, of any arguments; those not named keep their values.
+    /// - `arg_params`: Named arrays on any contexts, for any arguments; arguments that are not named keep their values.
     /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
     /// - `allow_missing`: 1: parameters and auxiliary states that are not given keep their values; 0: they are COHORT_ERROR_NAME (the error lists them), and nothing is copied.
     /// - `allow_extra`: 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
-    /// - `out_missing`: may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists. May be NULL.
+    /// - `out_missing`: may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists.
     pub fn cohort_group_assign_params(
         group: *mut cohort_group,
         arg_params: *const cohort_arrays,
@@ -165,8 +164,8 @@ extern "C" {
         allow_extra: cohort_bool,
         out_missing: *mut *mut cohort_descs,
     ) -> *mut cohort_error;
-    /// The batch axis of an entry of COHORT_GROUP_DATA, _LABELS, _OUTPUTS or _INPUT_GRADS; -1 if not batched. An output's is
-    /// that of the `__layout__` attribute of its node, 0 without one.
+    /// The batch axis of an entry of COHORT_GROUP_DATA, _LABELS, _OUTPUTS or _INPUT_GRADS; -1 if not batched. For an output
+    /// the `__layout__` attribute of its node decides; without one it is 0.
     pub fn cohort_group_axis(
         group: *const cohort_group,
         list: cohort_group_list,
@@ -176,12 +175,13 @@ extern "C" {
     /// Queues a backward pass from the latest forward pass, on every device; gradients are those of each device's slice. The
     /// sums over the devices that cohort_group_update() needs start while it runs.
     ///
-    /// - `head_grads`: may be NULL, entries may be NULL. One for each output, of the merged output's shape; each device gets its slice, or the whole array if the output has no batch axis. NULL entries, and a shorter list, where an output needs none: a loss, and one from which nothing flows back to an argument that has a gradient. NULL with num_head_grads 0: none.
+    /// - `head_grads`: may be NULL, entries may be NULL. One for each output, of the merged output's shape; each device gets its slice, or the whole array if the output has no batch axis. An entry may be NULL, or missing at the end, if the output needs none: a loss, or an output that no argument with a gradient array contributes to differentiably. NULL with num_head_grads 0: none.
     ///
     /// Returns: NULL, or
-    ///   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed; a
-    ///                                  group that shares its memory has run since
-    ///   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
+    ///   COHORT_ERROR_STATE             not bound for training; no forward pass since binding, or the latest one failed; a
+    ///                                  group that shares its memory has run since then
+    ///   COHORT_ERROR_INVALID_ARGUMENT  more head gradients than outputs, or none where one is needed (the error names the
+    ///                                  output)
     ///   COHORT_ERROR_SHAPE             another shape than the merged output's
     pub fn cohort_group_backward(
         group: *mut cohort_group,
@@ -193,12 +193,13 @@ extern "C" {
         group: *const cohort_group,
         out_batch_size: *mut i64,
     ) -> *mut cohort_error;
-    /// Binds a bound group from scratch: new arrays of zeros, nothing kept but the group's settings.
+    /// Binds a bound group from scratch: to new arrays of zeros. Only the group's settings are kept, with the arrays of
+    /// arg_params and aux_params among them, which keep their values.
     ///
     /// - `data`: As for cohort_group_create(). Descriptors of the data of the whole batch, at least one. Each name is an argument.
     /// - `label`: may be NULL. As for cohort_group_create(). The same for labels; NULL or empty: none. Label arguments are then like any other.
     /// - `shared_group`: may be NULL. As in cohort_group_options; NULL: none.
-    /// - `rebind`: 1: do so; 0: refuse (COHORT_ERROR_STATE), for callers that mean a group not yet bound.
+    /// - `rebind`: 1: bind again; 0: refuse (COHORT_ERROR_STATE), for callers that expect a group which is not bound yet.
     ///
     /// Returns: NULL, or, with the group as before, what cohort_group_create() returns, or
     ///   COHORT_ERROR_STATE  rebind is 0; the group is a manager's, which alone binds its groups
@@ -226,7 +227,7 @@ extern "C" {
     /// - `contexts`: num_contexts of them, at least 1. The same one twice gives two executors.
     /// - `data`: Descriptors of the data of the whole batch, at least one. Each name is an argument.
     /// - `label`: may be NULL. The same for labels; NULL or empty: none. Label arguments are then like any other.
-    /// - `param_names`: may be NULL. The parameters. Names that are no arguments are ignored. NULL with num_param_names 0: all arguments but data, labels (those of losses, too, that are not described) and states.
+    /// - `param_names`: may be NULL. The parameters. Names that are not arguments are ignored. NULL with num_param_names 0: all arguments except data, labels (also those of losses that have no descriptor) and states.
     /// - `for_training`: 0: no gradients at all, whatever the options say; 1: as they say.
     /// - `options`: may be NULL. NULL: all defaults.
     ///
@@ -269,8 +270,8 @@ extern "C" {
         list: cohort_group_list,
         out_descs: *mut *mut cohort_descs,
     ) -> *mut cohort_error;
-    /// A handle on the executor of a device, as it is now: reshaping the group gives it new ones. Where layers exchange
-    /// statistics with the other devices (_contrib_SyncBatchNorm), it does not train by itself: COHORT_ERROR_STATE.
+    /// A handle on the current executor of a device; reshaping the group makes new ones. If layers exchange statistics with
+    /// the other devices (_contrib_SyncBatchNorm), the executor cannot train alone: COHORT_ERROR_STATE.
     pub fn cohort_group_executor(
         group: *const cohort_group,
         device: usize,
@@ -302,20 +303,20 @@ extern "C" {
         num_label: usize,
         is_train: i32,
     ) -> *mut cohort_error;
-    /// Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+    /// Frees a handle; NULL does nothing. Freeing the last one waits for queued work. Arrays that were handed out stay.
     ///
     /// - `group`: may be NULL.
     pub fn cohort_group_free(
         group: *mut cohort_group,
     );
     /// Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
-    /// of several devices it waits for what computes them.
+    /// with several devices it waits for the work that computes them.
     ///
-    /// - `arg_params`: Named arrays on any contexts, one at least for each parameter; others are left alone.
+    /// - `arg_params`: Named arrays on any contexts, at least one for each parameter; others are not touched.
     /// - `aux_params`: may be NULL. The same for auxiliary states; NULL only if there are none.
     ///
-    /// Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (that of a target; of a parameter
-    ///   that follows the batch, whose devices have slices of several lengths); nothing is written then.
+    /// Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (a target has another shape; the
+    ///   shape of a parameter follows the batch, and the devices' slices differ in length); nothing is written then.
     pub fn cohort_group_get_params(
         group: *const cohort_group,
         arg_params: *const cohort_arrays,
@@ -342,30 +343,30 @@ extern "C" {
         label: *const *mut cohort_ndarray,
         num_label: usize,
     ) -> *mut cohort_error;
-    /// The loss scale of a group (its options), and how it fares. Where
-    /// it has come to is saved with the states of the optimizer (cohort_optimizer_loss_scale()).
+    /// The current loss scale of a group (loss_scale of its options), and its counts. It is saved with the states of the
+    /// optimizer (cohort_optimizer_loss_scale()).
     ///
-    /// - `out_scale`: may be NULL. What the next backward pass begins with; 1 if there is none.
+    /// - `out_scale`: may be NULL. The factor of the next backward pass; 1 if there is none.
     /// - `out_num_good`: may be NULL. Updates made since it changed.
-    /// - `out_num_skipped`: may be NULL. Updates skipped since the group was made, or the group that it shares its parameters with.
+    /// - `out_num_skipped`: may be NULL. Updates skipped since the group was made, or since the group was whose parameters it shares.
     pub fn cohort_group_loss_scale(
         group: *const cohort_group,
         out_scale: *mut f64,
         out_num_good: *mut i32,
         out_num_skipped: *mut u64,
     ) -> *mut cohort_error;
-    /// What one device takes of memory, shared memory included. struct_size of *out_info is set by the caller.
+    /// The memory that one device takes, shared memory included. struct_size of *out_info is set by the caller.
     pub fn cohort_group_memory(
         group: *const cohort_group,
         device: usize,
         out_info: *mut cohort_memory_info,
     ) -> *mut cohort_error;
-    /// One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
-    /// an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are
-    /// joined as each device has found them.
+    /// One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order.
+    /// Without a batch axis an output is that of device 0, and a gradient is the sum. Outputs whose shapes depend on values
+    /// are joined with the shape that each device has found.
     ///
     /// - `list`: COHORT_GROUP_OUTPUTS or COHORT_GROUP_INPUT_GRADS. COHORT_GROUP_STATES: COHORT_ERROR_UNSUPPORTED.
-    /// - `out_array`: Read-only, and good until the next forward pass; it may be a live array.
+    /// - `out_array`: Read-only, and valid until the next forward pass; it may be a live array.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_STATE          input gradients of a group bound without them
@@ -376,7 +377,8 @@ extern "C" {
         index: usize,
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
-    /// The name of an entry; a gradient has its argument's. Good until the group is bound again, reshaped or freed.
+    /// The name of an entry; a gradient has the name of its argument. Valid until the group is bound again, reshaped or
+    /// freed.
     pub fn cohort_group_name(
         group: *const cohort_group,
         list: cohort_group_list,
@@ -394,21 +396,22 @@ extern "C" {
         group: *const cohort_group,
         out_num: *mut usize,
     ) -> *mut cohort_error;
-    /// The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    /// COHORT_GROUP_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct.
     pub fn cohort_group_options_init(
         options: *mut cohort_group_options,
         struct_size: usize,
     );
-    /// Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output
-    /// behind a node whose shape depends on values, which each device has found after the forward pass.
+    /// Names, shapes and dtypes of the merged outputs, which are known before any forward pass. COHORT_ERROR_STATE if an
+    /// output depends on a node whose shape depends on values: only the forward pass of each device finds its shape.
     pub fn cohort_group_output_shapes(
         group: *const cohort_group,
         out_descs: *mut *mut cohort_descs,
     ) -> *mut cohort_error;
     /// Changes the shapes of the batch. Parameters, their gradients and auxiliary states keep their memory and values;
     /// contents of data and labels are unspecified. Other gradients that outgrow their first shape start from zero. Nothing
-    /// happens if names, shapes, dtypes and layouts are the bound ones. What was bound for the latest 16 batches that differ
-    /// is kept: going back to one of them binds nothing.
+    /// happens if names, shapes, dtypes and layouts are the bound ones. Otherwise cohort_group_backward() and
+    /// cohort_group_update() are COHORT_ERROR_STATE until the passes before them have run again. The bindings for the latest
+    /// 16 different batches are kept: going back to one of them is cheap.
     ///
     /// - `data`: All descriptors, as for cohort_group_create(). Descriptors of the data of the whole batch, at least one. Each name is an argument.
     /// - `label`: may be NULL. Likewise; NULL or empty drops the labels.
@@ -422,18 +425,18 @@ extern "C" {
         data: *const cohort_descs,
         label: *const cohort_descs,
     ) -> *mut cohort_error;
-    /// Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine.
+    /// Queues a forward pass over the loaded batch, on every device. Loading once and running twice is fine.
     ///
-    /// - `is_train`: 1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither, and a backward pass then gives the gradients of inference; -1: as the group was bound.
+    /// - `is_train`: 1: training behaviour, and what cohort_group_backward() needs is kept; 0: inference, after which a backward pass gives the gradients of inference; -1: as the group was bound.
     pub fn cohort_group_run(
         group: *mut cohort_group,
         is_train: i32,
     ) -> *mut cohort_error;
-    /// Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with. Whenever
-    /// it changes, gradients that passes are added up in (COHORT_GRAD_ADD) are brought to the new one by the next pass.
+    /// Sets the loss scale, and the number of updates made with it. Queued backward passes keep the factor that they were
+    /// queued with. With COHORT_GRAD_ADD, gradients that are there already are rescaled by the next backward pass.
     ///
-    /// Returns: NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
-    ///         one.
+    /// Returns: NULL, or COHORT_ERROR_STATE if the group has no loss scale, COHORT_ERROR_INVALID_ARGUMENT for a number out of
+    ///   range.
     pub fn cohort_group_set_loss_scale(
         group: *mut cohort_group,
         scale: f64,
@@ -441,7 +444,7 @@ extern "C" {
     ) -> *mut cohort_error;
     /// As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it.
     ///
-    /// - `callback`: may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+    /// - `callback`: may be NULL. Replaces the previous callback; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
     /// - `user_data`: may be NULL. Passed to the callback.
     /// - `monitor_all`: 1: the inputs of each operator too, before its outputs.
     pub fn cohort_group_set_monitor(
@@ -450,9 +453,9 @@ extern "C" {
         user_data: *mut c_void,
         monitor_all: cohort_bool,
     ) -> *mut cohort_error;
-    /// Copies parameters to every device by name, converting dtypes. Checked first: on an error nothing is copied.
+    /// Copies parameters to every device by name, converting dtypes. All are checked first: on an error nothing is copied.
     ///
-    /// - `arg_params`: Named arrays on any contexts, of any arguments; those not named keep their values.
+    /// - `arg_params`: Named arrays on any contexts, for any arguments; arguments that are not named keep their values.
     /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
     /// - `allow_extra`: 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
     ///
@@ -463,12 +466,13 @@ extern "C" {
         aux_params: *const cohort_arrays,
         allow_extra: cohort_bool,
     ) -> *mut cohort_error;
-    /// Sets the states of every device, converting dtypes. Queued. They stay until set again. Either form, not both:
+    /// Sets the states of every device, converting dtypes. Queued. They stay until they are set again. Exactly one of
+    /// `states` and `value` is given:
     ///
-    /// - `states`: may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other form.
+    /// - `states`: may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: by value.
     /// - `num_states`: The number of states.
     /// - `num_devices`: The number of contexts.
-    /// - `value`: may be NULL. Fills all states. NULL: the other form.
+    /// - `value`: may be NULL. Fills all states. NULL: by states.
     ///
     /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (both, neither, a wrong number), COHORT_ERROR_SHAPE; nothing is set
     ///   then.
@@ -479,7 +483,7 @@ extern "C" {
         num_devices: usize,
         value: *const f64,
     ) -> *mut cohort_error;
-    /// The pool of input arrays of a device, which groups that share memory have in common: live arrays by name.
+    /// The pool of input arrays of a device, which all groups that share memory use: live arrays by name.
     pub fn cohort_group_shared_data(
         group: *const cohort_group,
         device: usize,
@@ -507,9 +511,9 @@ extern "C" {
     /// - `optimizer`: Holds the states, by parameter name (and device, where each has its own). Used by one group at a time, or by groups that share parameters.
     /// - `mode`: COHORT_UPDATE_ constant.
     ///
-    /// Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding,
-    ///   or its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
-    ///   batch, and devices have slices of several lengths.
+    /// Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since it was
+    ///   bound or reshaped, or its latest one failed; COHORT_ERROR_SHAPE if gradients are to be summed, the shape of a
+    ///   parameter follows the batch, and the devices' slices differ in length.
     pub fn cohort_group_update(
         group: *mut cohort_group,
         optimizer: *mut cohort_optimizer,
@@ -517,7 +521,7 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Updates a metric once for each device, in order, with that device's labels and outputs. Waits for the outputs.
     ///
-    /// A metric with label_names or output_names takes those it names, else all in order.
+    /// A metric with label_names or output_names uses those, else all in order.
     ///
     /// - `labels`: Whole labels in the order of the descriptors, sliced along their batch axes here.
     /// - `num_labels`: The number of label descriptors.
@@ -526,7 +530,7 @@ extern "C" {
     ///   COHORT_ERROR_STATE             the group was bound without labels
     ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of labels
     ///   COHORT_ERROR_SHAPE             a label of another batch size
-    ///   COHORT_ERROR_NAME              the metric names a label or output that there is not
+    ///   COHORT_ERROR_NAME              the metric names a label or output that does not exist
     ///   or what cohort_metric_update() returns.
     pub fn cohort_group_update_metric(
         group: *mut cohort_group,
@@ -546,14 +550,14 @@ extern "C" {
         labels: *const *mut cohort_ndarray,
         num_labels: usize,
     ) -> *mut cohort_error;
-    /// Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains
-    /// on once what the failure left bad was set again (cohort.h, Waiting).
+    /// Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and can
+    /// train again once the arrays that are bad were set again (cohort.h, Waiting).
     pub fn cohort_group_wait(
         group: *mut cohort_group,
     ) -> *mut cohort_error;
     /// Splits a batch by workloads, as a group does.
     ///
-    /// - `batch_size`: Samples, at least 1.
+    /// - `batch_size`: Samples, at least 1. Shares are computed as doubles: above 2^53 samples equal workloads can get shares that differ by more than one.
     /// - `workload`: may be NULL. num_contexts relative shares, each positive and finite; NULL: equal ones.
     /// - `num_contexts`: At least 1.
     /// - `rounding`: COHORT_ROUNDING_ constant.
@@ -561,7 +565,7 @@ extern "C" {
     /// - `out_end`: num_contexts numbers: where it ends.
     ///
     /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT: a slice would be empty (the error gives batch size, number of
-    ///   contexts and workloads), or a workload is no such number.
+    ///   contexts and workloads), or a workload is not positive and finite.
     pub fn cohort_split_slices(
         batch_size: i64,
         workload: *const f64,

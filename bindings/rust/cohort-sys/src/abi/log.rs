@@ -13,9 +13,9 @@ pub const COHORT_LOG_ERROR: cohort_log_level = 3;
 /// as the lowest level: no messages
 pub const COHORT_LOG_OFF: cohort_log_level = 4;
 
-/// Says that a receiver has been freed and will not be called any more, so that its user_data may go.
+/// Says that a receiver has been freed and will not be called any more, so that its user_data may be freed.
 ///
-/// Called once, at the end of a call of the library, on the thread that made that. It must not call the library.
+/// Called once, at the end of a call of the library, on the thread that made the call. It must not call the library.
 pub type cohort_log_end_fn = Option<
     unsafe extern "C" fn(
         user_data: *mut c_void,
@@ -25,8 +25,9 @@ pub type cohort_log_end_fn = Option<
 /// Receives one message, whole, without a newline.
 ///
 ///
-/// Runs on a thread that is inside a call of the library, on one thread at a time: while one is in the callback, the
-/// messages of others are left to it, and those do not wait. It must not call the library but to free its own receiver.
+/// Runs on a thread that is inside a call of the library, on one thread at a time: messages of other threads are queued
+/// for the thread that is in the callback; the other threads go on at once. It must not call the library, except to free
+/// its own receiver.
 pub type cohort_log_fn = Option<
     unsafe extern "C" fn(
         level: cohort_log_level,
@@ -40,7 +41,7 @@ extern "C" {
     ///
     /// - `lowest`: The lowest level wanted; COHORT_LOG_OFF for none.
     /// - `callback`: Called with each message.
-    /// - `ended`: may be NULL. Called when the callback will not be called again, in cohort_log_free() or, while the callback runs, behind it; not if this call fails. NULL: nothing is.
+    /// - `ended`: may be NULL. Called when the callback will not be called again: in cohort_log_free() or, if the callback is running then, after it. Not called if this call fails. NULL: nothing is called.
     /// - `user_data`: may be NULL. Passed to both.
     pub fn cohort_log_create(
         lowest: cohort_log_level,
@@ -49,21 +50,23 @@ extern "C" {
         user_data: *mut c_void,
         out_log: *mut *mut cohort_log,
     ) -> *mut cohort_error;
-    /// Frees a receiver; NULL does nothing. No message begins to be delivered to it any more. Does not wait for a thread
-    /// that is in the callback, so that a finaliser may call it.
+    /// Frees a receiver; NULL does nothing. No delivery of a message to it starts after that. Does not wait for a thread
+    /// that is in the callback, so a finaliser may call it.
     ///
     /// - `log`: may be NULL.
     pub fn cohort_log_free(
         log: *mut cohort_log,
     );
-    /// Sets the one receiver that needs no handle, or where messages go without any. For a program; a library in it, or the
-    /// binding of a language, makes a receiver of its own, lest they take the program's.
+    /// Sets the one receiver without a handle, or the level of messages that go to stderr. It is meant for programs. A
+    /// library that a program uses, or a language's binding, makes a receiver of its own instead, so as not to replace the
+    /// program's.
     ///
     ///
-    /// Any thread. When it returns, the previous callback is not running on another thread and will not be called again.
+    /// Any thread may call it. When it returns, the previous callback is not running on another thread and will not be
+    /// called again.
     ///
     /// - `lowest`: The lowest level wanted; COHORT_LOG_OFF for none.
-    /// - `callback`: may be NULL. NULL: there is none, and as long as there is no other receiver, warnings and errors go to stderr if `lowest` lets them pass; the state at the start, with COHORT_LOG_WARNING.
+    /// - `callback`: may be NULL. NULL: there is none. As long as there is no other receiver either, warnings and errors of at least level `lowest` go to stderr. At the start of a process it is NULL, with COHORT_LOG_WARNING.
     /// - `user_data`: may be NULL. Passed to the callback; kept until another callback is set.
     pub fn cohort_set_log(
         lowest: cohort_log_level,

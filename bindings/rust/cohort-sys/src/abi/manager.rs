@@ -27,28 +27,27 @@ pub struct cohort_manager_options {
     pub workload: *const f64,
     /// the number of contexts; 0: equal shares
     pub num_workloads: usize,
-    /// of the main symbol; not NULL if there are bucket symbols
+    /// key of the main symbol; not NULL if there are bucket symbols
     pub default_bucket_key: *const c_char,
-    /// num_buckets different keys of symbols given ahead; the default one may be
+    /// num_buckets different keys; the default key may be among them, its symbol is not used
     pub bucket_keys: *const *const c_char,
-    /// among them, its symbol is not used. Copied: the handles stay the caller's
+    /// their symbols, which are copied: the handles stay the caller's
     pub bucket_symbols: *const *mut cohort_symbol,
     pub num_buckets: usize,
-    /// asked for the other keys; NULL: there are none
+    /// called for other keys; NULL: there are none
     pub bucket_symbol: cohort_bucket_symbol_fn,
     /// passed to bucket_symbol
     pub bucket_symbol_user_data: *mut c_void,
     /// threads of each CPU context; 0: as in executor.h
     pub num_threads: i32,
-    /// of random operators; each device draws its own numbers
+    /// seed of random operators; each device draws its own numbers
     pub seed: u64,
     /// takes the messages of the manager and its groups; NULL: they go where the library's do
     pub log: cohort_log_fn,
     /// passed to log
     pub log_user_data: *mut c_void,
-    /// num_state_names arguments that are states; those of one shape are one array in all
+    /// num_state_names arguments that are states. Buckets in which a state has the same shape share its array, so cohort_manager_set_states() holds for the bucket that runs next, too.
     pub state_names: *const *const c_char,
-    /// buckets, so that cohort_manager_set_states() holds for whichever runs next
     pub num_state_names: usize,
     /// as in executor.h; COHORT_DTYPE_INT8: UNSUPPORTED, as a manager trains
     pub compute_dtype: cohort_dtype,
@@ -74,7 +73,7 @@ pub struct cohort_manager_options {
 extern "C" {
     /// A handle on the live array of one device, as cohort_group_array().
     ///
-    /// - `out_array`: NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but for outputs of a group that shares the memory of one that has run), and outputs are good until the next forward pass of the group or one that shares its memory. An output behind a node whose shape depends on values: as cohort_executor_array() has it.
+    /// - `out_array`: NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (except outputs of a group that shares the memory of one that has run). Outputs are valid until the next forward pass of the group or one that shares its memory. For outputs whose shape depends on values see cohort_executor_array().
     pub fn cohort_manager_array(
         manager: *const cohort_manager,
         list: cohort_group_list,
@@ -91,11 +90,11 @@ extern "C" {
     ) -> *mut cohort_error;
     /// As cohort_group_assign_params(), for the main group and so for all buckets.
     ///
-    /// - `arg_params`: Named arrays on any contexts, of any arguments; those not named keep their values.
+    /// - `arg_params`: Named arrays on any contexts, for any arguments; arguments that are not named keep their values.
     /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
     /// - `allow_missing`: 1: parameters and auxiliary states that are not given keep their values; 0: they are COHORT_ERROR_NAME (the error lists them), and nothing is copied.
     /// - `allow_extra`: 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
-    /// - `out_missing`: may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists. May be NULL.
+    /// - `out_missing`: may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists.
     pub fn cohort_manager_assign_params(
         manager: *mut cohort_manager,
         arg_params: *const cohort_arrays,
@@ -123,22 +122,22 @@ extern "C" {
     ) -> *mut cohort_error;
     /// As cohort_group_get_params(), for the main group: the mean over the devices into given arrays.
     ///
-    /// - `arg_params`: Named arrays on any contexts, one at least for each parameter; others are left alone.
+    /// - `arg_params`: Named arrays on any contexts, at least one for each parameter; others are not touched.
     /// - `aux_params`: may be NULL. The same for auxiliary states; NULL only if there are none.
     pub fn cohort_manager_copy_to(
         manager: *const cohort_manager,
         arg_params: *const cohort_arrays,
         aux_params: *const cohort_arrays,
     ) -> *mut cohort_error;
-    /// Makes a manager and binds its main group for training: gradients, all "write", for the parameters only. Logs the
+    /// Makes a manager and binds its main group for training: only parameters have gradients, all "write". Logs the
     /// contexts.
     ///
-    /// - `symbol`: Of the default bucket. The largest bucket makes the best use of memory.
+    /// - `symbol`: The symbol of the default bucket. Memory is used best if that is the largest bucket.
     /// - `contexts`: num_contexts of them, at least 1. The same one twice gives two executors.
     /// - `batch_size`: Samples of every batch, at least 1.
     /// - `data`: Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0, whatever their layout; the length there is not read.
     /// - `label`: may be NULL. The same for labels; NULL or empty: none.
-    /// - `param_names`: may be NULL. As for cohort_group_create(), of each bucket. The parameters. Names that are no arguments are ignored. NULL with num_param_names 0: all arguments but data, labels (those of losses, too, that are not described) and states.
+    /// - `param_names`: may be NULL. As for cohort_group_create(), for each bucket. The parameters. Names that are not arguments are ignored. NULL with num_param_names 0: all arguments except data, labels (also those of losses that have no descriptor) and states.
     /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or what cohort_group_create() returns, and
@@ -164,14 +163,14 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Queues a forward pass of the current group over what is loaded.
     ///
-    /// - `is_train`: As for cohort_group_run(). 1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither, and a backward pass then gives the gradients of inference; -1: as the group was bound.
+    /// - `is_train`: As for cohort_group_run(). 1: training behaviour, and what cohort_group_backward() needs is kept; 0: inference, after which a backward pass gives the gradients of inference; -1: as the group was bound.
     ///
     /// Returns: NULL, or COHORT_ERROR_STATE before the first batch is loaded.
     pub fn cohort_manager_forward(
         manager: *mut cohort_manager,
         is_train: i32,
     ) -> *mut cohort_error;
-    /// Frees a handle, waiting for queued work of groups that no one else holds; NULL does nothing.
+    /// Frees a handle; NULL does nothing. Waits for queued work of groups that have no other handle.
     ///
     /// - `manager`: may be NULL.
     pub fn cohort_manager_free(
@@ -210,24 +209,24 @@ extern "C" {
     ) -> *mut cohort_error;
     /// As cohort_group_loss_scale(), for all buckets.
     ///
-    /// - `out_scale`: may be NULL. What the next backward pass begins with; 1 if there is none.
+    /// - `out_scale`: may be NULL. The factor of the next backward pass; 1 if there is none.
     /// - `out_num_good`: may be NULL. Updates made since it changed.
-    /// - `out_num_skipped`: may be NULL. Updates skipped since the group was made, or the group that it shares its parameters with.
+    /// - `out_num_skipped`: may be NULL. Updates skipped since the group was made, or since the group was whose parameters it shares.
     pub fn cohort_manager_loss_scale(
         manager: *const cohort_manager,
         out_scale: *mut f64,
         out_num_good: *mut i32,
         out_num_skipped: *mut u64,
     ) -> *mut cohort_error;
-    /// A handle on the main group. Groups of a manager are for looking and running: the manager alone binds them, and
+    /// A handle on the main group. Groups of a manager may be read and run, but only the manager binds them:
     /// cohort_group_bind() and cohort_group_reshape() are COHORT_ERROR_STATE.
     pub fn cohort_manager_main_group(
         manager: *const cohort_manager,
         out_group: *mut *mut cohort_group,
     ) -> *mut cohort_error;
-    /// What all buckets that have been made take of memory, on all devices: what they share is counted once. planned_bytes
-    /// has what inference derives from parameters, too; intermediate_bytes and value_bytes are, on each device, those of the
-    /// bucket that has most. struct_size of *out_info is set by the caller.
+    /// The memory that all buckets made so far take on all devices; shared memory is counted once. planned_bytes includes
+    /// what inference derives from parameters. intermediate_bytes and value_bytes are, for each device, those of the bucket
+    /// with the most. struct_size of *out_info is set by the caller.
     pub fn cohort_manager_memory(
         manager: *const cohort_manager,
         out_info: *mut cohort_memory_info,
@@ -239,7 +238,7 @@ extern "C" {
         index: usize,
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
-    /// The name of an entry; a gradient has its argument's. Lives as long as the manager.
+    /// The name of an entry; a gradient has the name of its argument. Lives as long as the manager.
     pub fn cohort_manager_name(
         manager: *const cohort_manager,
         list: cohort_group_list,
@@ -264,7 +263,7 @@ extern "C" {
         manager: *const cohort_manager,
         out_num: *mut usize,
     ) -> *mut cohort_error;
-    /// The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    /// COHORT_MANAGER_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct.
     pub fn cohort_manager_options_init(
         options: *mut cohort_manager_options,
         struct_size: usize,
@@ -278,7 +277,7 @@ extern "C" {
     /// As cohort_group_set_monitor(), for the main group. For a monitor with statistics:
     /// cohort_monitor_install_on_manager().
     ///
-    /// - `callback`: may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+    /// - `callback`: may be NULL. Replaces the previous callback; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
     /// - `user_data`: may be NULL. Passed to the callback.
     /// - `monitor_all`: 1: the inputs of each operator too, before its outputs.
     ///
@@ -291,7 +290,7 @@ extern "C" {
     ) -> *mut cohort_error;
     /// As cohort_group_set_params(), for the main group and so for all buckets; unknown names are COHORT_ERROR_NAME.
     ///
-    /// - `arg_params`: Named arrays on any contexts, of any arguments; those not named keep their values.
+    /// - `arg_params`: Named arrays on any contexts, for any arguments; arguments that are not named keep their values.
     /// - `aux_params`: may be NULL. The same for auxiliary states; NULL: none.
     pub fn cohort_manager_set_params(
         manager: *mut cohort_manager,
@@ -301,10 +300,10 @@ extern "C" {
     /// As cohort_group_set_states(), for the current group. To carry states from batch to batch, whatever their buckets:
     /// load the next batch, set the states to the outputs that the devices had from the one before, run.
     ///
-    /// - `states`: may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other form.
+    /// - `states`: may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: by value.
     /// - `num_states`: The number of states.
     /// - `num_devices`: The number of contexts.
-    /// - `value`: may be NULL. Fills all states. NULL: the other form.
+    /// - `value`: may be NULL. Fills all states. NULL: by states.
     pub fn cohort_manager_set_states(
         manager: *mut cohort_manager,
         states: *const *mut cohort_ndarray,
@@ -319,7 +318,9 @@ extern "C" {
         out_begin: *mut i64,
         out_end: *mut i64,
     ) -> *mut cohort_error;
-    /// Updates the parameters, which all buckets share, from the gradients of the current group: cohort_group_update().
+    /// Updates the parameters with cohort_group_update() of the current group. All buckets share parameters and gradients:
+    /// the update uses the gradients of the latest backward pass of any bucket. The current group must have run a backward
+    /// pass since it was bound, else it is COHORT_ERROR_STATE.
     ///
     /// Returns: NULL, or COHORT_ERROR_STATE before the first batch is loaded, or what cohort_group_update() returns.
     pub fn cohort_manager_update(

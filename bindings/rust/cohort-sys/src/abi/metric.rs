@@ -4,7 +4,7 @@
 use super::*;
 use std::os::raw::{c_char, c_void};
 
-/// Computes a metric of the caller's for one update.
+/// Computes a metric of the caller for one update.
 ///
 ///
 /// Runs inside cohort_metric_update() and cohort_group_update_metric(). It may use the arrays, and must not use the
@@ -62,7 +62,7 @@ extern "C" {
     ///   "composite" ("compositeevalmetric")  see cohort_metric_add()
     ///
     /// - `kind`: One of these, in any case of letters.
-    /// - `keys`: Settings as text, in MXNet's names; all take "name", what the metric is called.
+    /// - `keys`: Settings as text, in MXNet's names; all take "name", the name of the metric.
     ///
     /// Returns: NULL, or COHORT_ERROR_NAME (no such metric or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
     pub fn cohort_metric_create(
@@ -72,9 +72,9 @@ extern "C" {
         num_attrs: usize,
         out_metric: *mut *mut cohort_metric,
     ) -> *mut cohort_error;
-    /// Makes a metric of a callback.
+    /// Makes a metric from a callback.
     ///
-    /// - `name`: What it is called.
+    /// - `name`: Its name.
     /// - `user_data`: may be NULL.
     /// - `allow_extra_outputs`: 1: the numbers of labels and predictions may differ.
     pub fn cohort_metric_create_custom(
@@ -100,15 +100,15 @@ extern "C" {
         metric: *const cohort_metric,
         out_num: *mut usize,
     ) -> *mut cohort_error;
-    /// Forgets everything, globally too.
+    /// Resets everything, global values too.
     pub fn cohort_metric_reset(
         metric: *mut cohort_metric,
     ) -> *mut cohort_error;
-    /// Starts again, but keeps what counts globally.
+    /// Resets everything except global values.
     pub fn cohort_metric_reset_local(
         metric: *mut cohort_metric,
     ) -> *mut cohort_error;
-    /// Chooses which labels and outputs the metric takes, by name and in this order, where they come with names.
+    /// Chooses which labels and outputs the metric takes, by name and in this order, if they come with names.
     ///
     /// - `label_names`: may be NULL. NULL with 0: all.
     /// - `output_names`: may be NULL. NULL with 0: all.
@@ -122,8 +122,8 @@ extern "C" {
     /// Adds labels and predictions, pair by pair. Waits for them.
     ///
     /// Returns: NULL, or, with nothing added,
-    ///   COHORT_ERROR_INVALID_ARGUMENT  numbers of labels and predictions that differ; more than two classes where two are
-    ///                                  meant
+    ///   COHORT_ERROR_INVALID_ARGUMENT  the numbers of labels and predictions differ; more than two classes in a metric for
+    ///                                  two
     ///   COHORT_ERROR_SHAPE             a pair that does not fit
     ///   COHORT_ERROR_EXECUTION         work that an array waits for failed, or a callback did
     pub fn cohort_metric_update(
@@ -133,14 +133,14 @@ extern "C" {
         preds: *const *mut cohort_ndarray,
         num_preds: usize,
     ) -> *mut cohort_error;
-    /// As cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME;
-    /// an entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
+    /// As cohort_metric_update(), with names: see cohort_metric_set_names(). A missing name: COHORT_ERROR_NAME; an entry
+    /// without an array: COHORT_ERROR_INVALID_ARGUMENT.
     pub fn cohort_metric_update_named(
         metric: *mut cohort_metric,
         labels: *const cohort_arrays,
         preds: *const cohort_arrays,
     ) -> *mut cohort_error;
-    /// A name and its value.
+    /// A value and its name.
     ///
     /// - `global`: 1: since the last full reset; 0: since the last reset of any kind.
     /// - `out_name`: may be NULL.

@@ -14,7 +14,7 @@ pub const COHORT_PATTERN_ANYWHERE: cohort_pattern_mode = 1;
 /// Says whether a monitor is to report an array: for hosts with regular expressions of their own.
 ///
 ///
-/// Runs where cohort_statistic_fn does, for each array that could be reported, and with the same duties.
+/// Runs where cohort_statistic_fn does, for each array that could be reported, and under the same rules.
 pub type cohort_name_filter_fn = Option<
     unsafe extern "C" fn(
         name: *const c_char,
@@ -22,12 +22,12 @@ pub type cohort_name_filter_fn = Option<
     ) -> i32,
 >;
 
-/// Computes what a monitor reports of an array.
+/// Computes the values that a monitor reports of an array.
 ///
 ///
 /// Runs inside the forward and backward calls of what is monitored, and inside cohort_monitor_toc(), for each array that
 /// is reported; not after the monitor was freed. It may use the array, and must not use the monitor or what is
-/// monitored. Should it fail, or give no array, in a forward or backward call, the rest of that pass does not run.
+/// monitored. If it fails or gives no array in a forward or backward call, the rest of that pass does not run.
 pub type cohort_statistic_fn = Option<
     unsafe extern "C" fn(
         array: *mut cohort_ndarray,
@@ -38,12 +38,12 @@ pub type cohort_statistic_fn = Option<
 
 /// Settings of a monitor that few callers change. Zero in any field means its default.
 ///
-/// Patterns are UTF-8 in the syntax of RE2: that of ECMAScript and Python without what needs backtracking - back
-/// references such as `\1`, and looking around such as `(?=x)` and `(?!x)` - so that matching takes time linear in the
-/// name, on little stack. Further differences: `^` and `$` are the ends of the name, `.` is any character but a newline,
-/// one of several bytes too, `\d`, `\w`, `\s` and `\b` know ASCII only, `x{n}` repeats at most 1,000 times, and a
-/// character is `\x{263A}`, not `\u263A`. A pattern has at most 64 KiB, compiled some MiB. Others are refused; `filter`
-/// is for hosts that want them.
+/// Patterns are UTF-8 in the syntax of RE2: that of ECMAScript and Python without features that need backtracking (back
+/// references such as `\1`, and assertions such as `(?=x)` and `(?!x)`), so that matching takes time linear in the
+/// length of the name, and little stack. Further differences: `^` and `$` are the ends of the name, `.` is any character
+/// except a newline, also one of several bytes, `\d`, `\w`, `\s` and `\b` know ASCII only, `x{n}` repeats at most 1,000
+/// times, and a character is `\x{263A}`, not `\u263A`. A pattern has at most 64 KiB, and some MiB when compiled. Other
+/// patterns are refused; hosts that need them use `filter`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cohort_monitor_options {
@@ -53,7 +53,7 @@ pub struct cohort_monitor_options {
     pub pattern: *const c_char,
     /// COHORT_PATTERN_ constant
     pub pattern_mode: cohort_pattern_mode,
-    /// 1: pattern and filter do not choose among the arguments and auxiliary states
+    /// 1: arguments and auxiliary states are reported whatever pattern and filter say
     pub all_in_toc: cohort_bool,
     /// 1: entries by name, equal ones in the order of execution; 0: in the order of execution
     pub sort: cohort_bool,
@@ -75,8 +75,8 @@ extern "C" {
     /// - `interval`: Batches, at least 1: of each `interval` batches the first is reported.
     /// - `options`: may be NULL. NULL: all defaults.
     ///
-    /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, a constant, a pattern that is none or too large; filter and
-    ///   pattern both).
+    /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, a constant, an invalid or too large pattern, both filter
+    ///   and pattern).
     pub fn cohort_monitor_create(
         interval: i64,
         options: *const cohort_monitor_options,
@@ -84,9 +84,9 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Reads an entry of the latest cohort_monitor_toc().
     ///
-    /// - `out_step`: may be NULL. The batch, the first being 1. NULL: not wanted.
-    /// - `out_name`: may be NULL. As the callback of cohort_executor_set_monitor() is given it, or the name of an argument or auxiliary state. NULL: not wanted.
-    /// - `out_text`: may be NULL. Each value followed by a tab: one of a single element as a number, else its elements in brackets. NULL: not wanted. Waits for the values.
+    /// - `out_step`: may be NULL. The batch, counted from 1.
+    /// - `out_name`: may be NULL. As the callback of cohort_executor_set_monitor() is given it, or the name of an argument or auxiliary state.
+    /// - `out_text`: may be NULL. Each value followed by a tab: a value of one element as a number, others as elements in brackets. If it is wanted, the call waits for the values.
     pub fn cohort_monitor_entry(
         monitor: *const cohort_monitor,
         index: usize,
@@ -94,7 +94,7 @@ extern "C" {
         out_name: *mut *const c_char,
         out_text: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// Frees a monitor; NULL does nothing. What it was installed on runs on unobserved.
+    /// Frees a monitor; NULL does nothing. Objects that it was installed on continue without it.
     ///
     /// - `monitor`: may be NULL.
     pub fn cohort_monitor_free(
@@ -120,7 +120,7 @@ extern "C" {
         monitor: *mut cohort_monitor,
         manager: *mut cohort_manager,
     ) -> *mut cohort_error;
-    /// The same as COHORT_MONITOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    /// COHORT_MONITOR_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct.
     pub fn cohort_monitor_options_init(
         options: *mut cohort_monitor_options,
         struct_size: usize,
@@ -136,9 +136,10 @@ extern "C" {
     pub fn cohort_monitor_tic(
         monitor: *mut cohort_monitor,
     ) -> *mut cohort_error;
-    /// Ends a batch. Of one that is on the interval there are entries, read by index until the next successful call: what
-    /// ran since cohort_monitor_tic(), in the order of execution, device after device; then the arguments and auxiliary
-    /// states of each executor, in the order of installation, gradients not among them. Waits for the executors.
+    /// Ends a batch, and waits for the executors. If the batch is on the interval there are entries, which can be read by
+    /// index until the next successful call: first the arrays computed since cohort_monitor_tic(), in the order of
+    /// execution, device after device; then the arguments and auxiliary states, but not the gradients, of each executor, in
+    /// the order of installation.
     ///
     /// - `out_num_entries`: How many; 0 if the batch is not on the interval, or no cohort_monitor_tic() went before.
     ///

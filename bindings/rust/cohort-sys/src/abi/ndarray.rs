@@ -6,8 +6,8 @@ use std::os::raw::c_void;
 
 /// Tells the owner of wrapped memory that the library is done with it.
 ///
-/// Called once, at the end of a call of the library, on the thread that made that: nothing of the library waits for it
-/// but that call. It must not call the library.
+/// Called once, at the end of a call of the library, on the thread that made the call: nothing else in the library waits
+/// for it. It must not call the library.
 pub type cohort_deleter_fn = Option<
     unsafe extern "C" fn(
         data: *mut c_void,
@@ -16,7 +16,8 @@ pub type cohort_deleter_fn = Option<
 >;
 
 extern "C" {
-    /// Makes a view of row `index`, from 0, along axis 0, without that axis; of a rank-1 array it has shape (1,).
+    /// Makes a view of row `index`, from 0, along axis 0, without that axis. The view of an element of a rank-1 array has
+    /// shape (1,).
     pub fn cohort_ndarray_at(
         array: *const cohort_ndarray,
         index: i64,
@@ -59,16 +60,17 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Copies an array into another of the same shape, on any contexts, converting to its dtype. Queued.
     ///
-    /// Floats become integers by truncation toward zero (unspecified for NaN and out of range), and bool by != 0. An array
-    /// onto itself does nothing; arrays that overlap otherwise give unspecified contents. Other shape: COHORT_ERROR_SHAPE.
+    /// Copying an array onto itself does nothing; arrays that overlap otherwise give unspecified contents. Different shapes:
+    /// COHORT_ERROR_SHAPE.
     pub fn cohort_ndarray_copy_to(
         source: *const cohort_ndarray,
         target: *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// The address of the elements of an array on a CPU context, row-major. Waits for the work that writes the array.
     ///
-    /// The address, of a view that of its first element, is good while any reference on the array exists. What the caller
-    /// writes there is seen by work queued afterwards; while work that uses the array is queued, the caller does not write.
+    /// The address is valid while any reference on the array exists; for a view it is that of the view's first element. Work
+    /// that is queued afterwards sees what the caller writes there. The caller must not write while work that uses the array
+    /// is queued.
     ///
     /// Returns: NULL, or COHORT_ERROR_UNSUPPORTED on other contexts, COHORT_ERROR_EXECUTION.
     pub fn cohort_ndarray_data(
@@ -102,9 +104,9 @@ extern "C" {
         deviation: f64,
         seed: u64,
     ) -> *mut cohort_error;
-    /// Sets all elements to independent random numbers, evenly from low up to high, high itself only where rounding to the
-    /// dtype makes it. The same seed, shape and dtype give the same numbers on every context. Float dtypes only, else
-    /// COHORT_ERROR_DTYPE.
+    /// Sets all elements to independent random numbers, uniformly distributed from low up to high; high itself occurs only
+    /// by rounding to the dtype. The same seed, shape and dtype give the same numbers on every context. Float dtypes only,
+    /// else COHORT_ERROR_DTYPE.
     pub fn cohort_ndarray_fill_uniform(
         array: *mut cohort_ndarray,
         low: f64,
@@ -117,7 +119,7 @@ extern "C" {
     pub fn cohort_ndarray_free(
         array: *mut cohort_ndarray,
     );
-    /// Makes an array of another library's memory, without a copy where it is dense and row-major, else with one.
+    /// Makes an array of another library's memory: without a copy if it is dense and row-major, else with one.
     ///
     /// - `managed`: A `DLManagedTensorVersioned *` of major version 1 whose contents are ready. The library owns it when this call succeeds, and calls its deleter as a cohort_deleter_fn, when the last reference is gone. After an error it is still the caller's. A tensor flagged read-only is copied.
     ///
@@ -128,7 +130,7 @@ extern "C" {
         managed: *mut c_void,
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
-    /// As cohort_ndarray_from_dlpack(), of a `DLManagedTensor *`, which says neither its version nor what is read-only.
+    /// As cohort_ndarray_from_dlpack(), for a `DLManagedTensor *`, which has neither a version nor a read-only flag.
     ///
     /// - `managed`: A `DLManagedTensorVersioned *` of major version 1 whose contents are ready. The library owns it when this call succeeds, and calls its deleter as a cohort_deleter_fn, when the last reference is gone. After an error it is still the caller's. A tensor flagged read-only is copied.
     pub fn cohort_ndarray_from_dlpack_unversioned(
@@ -170,9 +172,9 @@ extern "C" {
         out_data: *mut c_void,
         bytes: usize,
     ) -> *mut cohort_error;
-    /// Makes a view of the same memory with another shape of as many elements, else COHORT_ERROR_SHAPE.
+    /// Makes a view of the same memory with another shape, which must have as many elements, else COHORT_ERROR_SHAPE.
     ///
-    /// - `shape`: One length may be -1: what is left over.
+    /// - `shape`: One length may be -1: it follows from the others.
     pub fn cohort_ndarray_reshape(
         array: *const cohort_ndarray,
         shape: *const i64,
@@ -181,7 +183,7 @@ extern "C" {
     ) -> *mut cohort_error;
     /// As cohort_ndarray_reshape(), but a shape of fewer elements is allowed too and views the first of them. No -1.
     ///
-    /// - `shape`: One length may be -1: what is left over.
+    /// - `shape`: One length may be -1: it follows from the others.
     pub fn cohort_ndarray_reshape_prefix(
         array: *const cohort_ndarray,
         shape: *const i64,
@@ -190,15 +192,15 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Reads the shape.
     ///
-    /// - `out_shape`: may be NULL. `capacity` lengths, the first num_axes of which are written; must be large enough. NULL: none.
-    /// - `out_num_axes`: may be NULL. The number of axes; may be NULL.
+    /// - `out_shape`: may be NULL. `capacity` lengths, the first num_axes of which are written; capacity must be large enough.
+    /// - `out_num_axes`: may be NULL. The number of axes.
     pub fn cohort_ndarray_shape(
         array: *const cohort_ndarray,
         out_shape: *mut i64,
         capacity: usize,
         out_num_axes: *mut i32,
     ) -> *mut cohort_error;
-    /// Makes a second handle on the same array, such as of one that a callback was lent.
+    /// Makes a second handle on the same array, for example to keep one that a callback was lent.
     pub fn cohort_ndarray_share(
         array: *const cohort_ndarray,
         out_array: *mut *mut cohort_ndarray,
@@ -229,7 +231,7 @@ extern "C" {
     /// Lends an array to another library as a DLPack `DLManagedTensorVersioned` of version 1. Waits for the work that writes
     /// it.
     ///
-    /// - `out_managed`: A `DLManagedTensorVersioned *`, the caller's until its deleter is called. It keeps the memory alive, and its deleter may be called on any thread, after every handle is freed as well. It is no handle: cohort_live_handles() does not count it.
+    /// - `out_managed`: A `DLManagedTensorVersioned *`, the caller's until its deleter is called. It keeps the memory alive, and its deleter may be called on any thread, even after every handle is freed. It is not a handle: cohort_live_handles() does not count it.
     pub fn cohort_ndarray_to_dlpack(
         array: *const cohort_ndarray,
         out_managed: *mut *mut c_void,
@@ -237,7 +239,7 @@ extern "C" {
     /// As cohort_ndarray_to_dlpack(), for libraries that know DLPack before its version 1 (NumPy before 2.1, PyTorch unless
     /// asked for more): out_managed is a `DLManagedTensor *`.
     ///
-    /// - `out_managed`: A `DLManagedTensorVersioned *`, the caller's until its deleter is called. It keeps the memory alive, and its deleter may be called on any thread, after every handle is freed as well. It is no handle: cohort_live_handles() does not count it.
+    /// - `out_managed`: A `DLManagedTensorVersioned *`, the caller's until its deleter is called. It keeps the memory alive, and its deleter may be called on any thread, even after every handle is freed. It is not a handle: cohort_live_handles() does not count it.
     pub fn cohort_ndarray_to_dlpack_unversioned(
         array: *const cohort_ndarray,
         out_managed: *mut *mut c_void,
@@ -246,14 +248,14 @@ extern "C" {
     pub fn cohort_ndarray_wait(
         array: *const cohort_ndarray,
     ) -> *mut cohort_error;
-    /// Makes an array of host memory that stays the caller's, without a copy.
+    /// Makes an array that uses the caller's host memory, without a copy.
     ///
     /// Queued work and views hold references: the memory must stay until the deleter is called, and keep its contents while
     /// work that reads it is queued.
     ///
     /// - `data`: may be NULL. Aligned to the size of an element; as many bytes as the shape takes. NULL only if that is 0.
     /// - `context`: may be NULL. A CPU context.
-    /// - `deleter`: may be NULL. Called when the last reference is gone; NULL: nothing is. Not called if this call fails.
+    /// - `deleter`: may be NULL. Called when the last reference is gone, but not if this call fails. NULL: nothing is called.
     /// - `user_data`: may be NULL. Passed to the deleter.
     pub fn cohort_ndarray_wrap(
         data: *mut c_void,
@@ -265,7 +267,7 @@ extern "C" {
         user_data: *mut c_void,
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
-    /// Copies host memory to all elements, behind the work that uses them. When it returns, data is no longer needed.
+    /// Copies host memory to all elements, after the work that uses them. When it returns, data is no longer needed.
     ///
     /// - `bytes`: The size of data: exactly cohort_ndarray_bytes(), else COHORT_ERROR_SHAPE.
     pub fn cohort_ndarray_write(

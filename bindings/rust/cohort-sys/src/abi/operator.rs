@@ -4,13 +4,13 @@
 use super::*;
 use std::os::raw::c_char;
 
-/// What an operator does where a network computes in a narrower type than that of its arrays (compute_dtype).
+/// How an operator works if a network computes in a narrower type than that of its arrays (compute_dtype).
 pub type cohort_precision = i32;
 /// keeps the types of the network
 pub const COHORT_PRECISION_OWN: cohort_precision = 0;
 /// computes in the narrower type: products of matrices
 pub const COHORT_PRECISION_NARROW: cohort_precision = 1;
-/// takes an array in the narrower type as it comes, and gives its result so
+/// computes in the narrower type if its input comes in it
 pub const COHORT_PRECISION_FOLLOWS: cohort_precision = 2;
 
 /// Settings of one application of an operator. Zero in any field means its default.
@@ -21,14 +21,14 @@ pub struct cohort_invoke_options {
     pub struct_size: usize,
     /// where an operator without inputs runs; NULL: cpu(0)
     pub context: *const cohort_context,
-    /// of random operators: the same seed gives the same numbers
+    /// seed of random operators: the same seed gives the same numbers
     pub seed: u64,
     /// 1: training behaviour, such as Dropout's
     pub is_train: cohort_bool,
 }
 
 extern "C" {
-    /// The same as COHORT_INVOKE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    /// COHORT_INVOKE_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct.
     pub fn cohort_invoke_options_init(
         options: *mut cohort_invoke_options,
         struct_size: usize,
@@ -47,24 +47,24 @@ extern "C" {
         out_default: *mut *const c_char,
         out_doc: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// The numbers that an attribute may be given, of a tuple each of its entries.
+    /// The range of numbers that an attribute, or each entry of a tuple, may have.
     ///
-    /// - `out_low`: may be NULL. The least one; -infinity where there is no bound, and for attributes that are no numbers.
-    /// - `out_high`: may be NULL. The largest one; infinity likewise. A default may lie outside, where it has a meaning of its own.
+    /// - `out_low`: may be NULL. The least number; -infinity if there is no bound, and for attributes that are not numbers.
+    /// - `out_high`: may be NULL. The largest number; infinity likewise. A default with a meaning of its own may lie outside.
     pub fn cohort_operator_attr_range(
         op: *const c_char,
         index: usize,
         out_low: *mut f64,
         out_high: *mut f64,
     ) -> *mut cohort_error;
-    /// What an operator is.
+    /// Describes an operator.
     ///
-    /// - `out_canonical`: may be NULL. The name that it is known by in JSON; op itself if op is no alias.
+    /// - `out_canonical`: may be NULL. Its name in JSON: op itself if op is not an alias.
     /// - `out_doc`: may be NULL. One sentence or more.
     /// - `out_num_attrs`: may be NULL. The number of its attributes.
-    /// - `out_num_inputs`: may be NULL. The number of inputs declared, auxiliary states included. Where it takes any number, the first stands for all of them, and further ones are those that it has in their place with some attributes (UpSampling: `data` and `weight` where it is bilinear).
+    /// - `out_num_inputs`: may be NULL. The number of inputs declared, auxiliary states included. If it takes any number of inputs, the first stands for all of them, and further ones are inputs that it has instead with some attributes (UpSampling has `data` and `weight` if it is bilinear).
     /// - `out_num_outputs`: may be NULL. The number of its outputs with all attributes at their defaults, hidden ones included.
-    /// - `out_count_attr`: may be NULL. Where it takes any number of inputs, the attribute that counts them ("num_args"); else "". "__num_inputs__" where MXNet has none: taken, and not kept.
+    /// - `out_count_attr`: may be NULL. If it takes any number of inputs, the attribute that counts them ("num_args"); else "". "__num_inputs__" if MXNet has no such attribute: it is taken, and not kept.
     pub fn cohort_operator_info(
         op: *const c_char,
         out_canonical: *mut *const c_char,
@@ -86,34 +86,35 @@ extern "C" {
         out_doc: *mut *const c_char,
         out_is_aux: *mut cohort_bool,
     ) -> *mut cohort_error;
-    /// Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. Where the operator does not have
-    /// the input then (gamma of LeakyReLU), with the word or the yes or no for which it has it.
+    /// Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. If the operator does not have
+    /// the input then (gamma of LeakyReLU), with the first value of an enumerated or boolean attribute for which the
+    /// operator has this input.
     pub fn cohort_operator_input_gradient(
         op: *const c_char,
         index: usize,
         out_has_gradient: *mut cohort_bool,
     ) -> *mut cohort_error;
-    /// Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as
-    /// one).
+    /// Applies an operator to arrays. Queued on the context of the inputs, which must all be on one (all host contexts count
+    /// as one).
     ///
-    /// Returns when the work is queued; on the host, work of a few microseconds may have been done by then. All that is
-    /// applied on one context runs in the order of the calls; work of executors, groups and copies on the same arrays comes
-    /// before or after it as the calls did. The first call for an operator with certain attributes, as they are written, and
-    /// shapes and dtypes compiles it; the programs of the latest 1,024 such combinations for each context are kept, so that
-    /// calls in a loop cost little. Beside them up to 64 MiB of working memory for each context are kept until the last
-    /// handle is freed, when the threads of such work end, too.
+    /// Returns when the work is queued; work of a few microseconds on the host may be done by then. Operators that are
+    /// applied on one context run in the order of the calls. Relative to work of executors, groups and copies on the same
+    /// arrays, they run in the order of the calls, too. The first call with a combination of operator, attributes (as they
+    /// are written), shapes and dtypes compiles a program. The programs of the latest 1,024 combinations for each context
+    /// are kept, so that calls in a loop cost little. Up to 64 MiB of working memory for each context are kept as well,
+    /// until the last handle is freed; the threads of such work end then, too.
     ///
     ///
     /// Ownership: the work holds references on the arrays; the caller may free its handles at once. Memory lent by
     /// cohort_ndarray_wrap() must keep its contents until an output has been waited for.
     ///
-    /// Threads: any, at the same time, too, on different arrays; or on the same ones if none of them is written.
+    /// Threads: any, and several at a time on different arrays, or on the same arrays if none of them is written.
     ///
     /// - `keys`: The operator's attributes as text.
     /// - `inputs`: Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the states of an optimizer's operator) are written.
-    /// - `outputs`: may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that lie over inputs or over each other: the result is as if all of it were computed, and then each output written in turn. NULL with num_outputs 0: new ones.
+    /// - `outputs`: may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that overlap inputs or each other: the result is as if all outputs were computed first, and then written one after the other. NULL with num_outputs 0: new ones.
     /// - `options`: may be NULL. NULL: all defaults.
-    /// - `out_outputs`: may be NULL. The outputs in order, given or new. May be NULL only if outputs are given.
+    /// - `out_outputs`: may be NULL. The outputs in order, given or new. NULL only if outputs are given.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_NAME              no such operator or attribute
@@ -123,9 +124,9 @@ extern "C" {
     ///   COHORT_ERROR_UNSUPPORTED       no kernel for this device and dtype
     ///   COHORT_ERROR_OUT_OF_MEMORY     no room for new outputs or working memory
     ///   COHORT_ERROR_EXECUTION         an input is known not to have been written
-    /// and nothing was queued. Errors of the queued work come out as COHORT_ERROR_EXECUTION wherever an output, or an input
-    /// that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that
-    /// does not depend on it is not concerned, and cohort_wait_all() does not tell of it.
+    /// After an error nothing was queued. If the queued work fails, COHORT_ERROR_EXECUTION is returned wherever an output,
+    /// or an input that the operator writes, is read or waited for, until that array is written again; work that reads it
+    /// fails, too. Other work is not affected, and cohort_wait_all() does not report the failure.
     pub fn cohort_operator_invoke(
         op: *const c_char,
         keys: *const *const c_char,
@@ -138,7 +139,7 @@ extern "C" {
         options: *const cohort_invoke_options,
         out_outputs: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
-    /// A name of that list, which is sorted.
+    /// A name of that sorted list.
     pub fn cohort_operator_name(
         index: usize,
         out_name: *mut *const c_char,
@@ -147,13 +148,13 @@ extern "C" {
     pub fn cohort_operator_num(
         out_num: *mut usize,
     ) -> *mut cohort_error;
-    /// The name of an output, as it has it with all attributes at their defaults.
+    /// The name that an output has with all attributes at their defaults.
     pub fn cohort_operator_output(
         op: *const c_char,
         index: usize,
         out_name: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// Which of the COHORT_PRECISION_ constants it is for an operator. Whoever binds a network may say otherwise.
+    /// The COHORT_PRECISION_ constant of an operator. Options of a network can override it (executor.h, float32_names).
     pub fn cohort_operator_precision(
         op: *const c_char,
         out_precision: *mut cohort_precision,

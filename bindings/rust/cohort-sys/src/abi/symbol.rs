@@ -14,7 +14,7 @@ pub const COHORT_SYMBOL_AUX: cohort_symbol_list = 1;
 pub const COHORT_SYMBOL_OUTPUTS: cohort_symbol_list = 2;
 /// all variables, arguments and auxiliary states interleaved
 pub const COHORT_SYMBOL_INPUTS: cohort_symbol_list = 3;
-/// arguments that reach the outputs by way of the label of a loss alone, SoftmaxOutput's and the like: inference needs no values of them
+/// arguments that outputs need only as labels of losses such as SoftmaxOutput: inference needs no values of them
 pub const COHORT_SYMBOL_LABELS: cohort_symbol_list = 4;
 
 extern "C" {
@@ -48,7 +48,7 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Replaces variables by other symbols, in a copy.
     ///
-    /// - `names`: may be NULL. The variable that each is for; NULL: in the order of the arguments. Unknown: COHORT_ERROR_NAME.
+    /// - `names`: may be NULL. The variable that each symbol replaces; NULL: in the order of the arguments. Unknown: COHORT_ERROR_NAME.
     /// - `inputs`: Symbols of one output each.
     /// - `name`: may be NULL. The head's new name; NULL or "": it keeps its own.
     pub fn cohort_symbol_compose(
@@ -69,10 +69,10 @@ extern "C" {
     /// Inputs that are not given become variables called `\<name\>_\<input\>`, as in `fc1_weight`.
     ///
     /// - `op`: An operator's name, as cohort_operator_name() lists them.
-    /// - `name`: may be NULL. The node's name; NULL or "": the operator's in lower case and a number, unique in the process, so that whatever anybody composes fits into one network. Which number it is depends on who else composes: who saves parameters gives names, as frontends do that count by thread or by scope.
-    /// - `keys`: The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An operator that has none takes and keeps any, as in MXNet.
-    /// - `inputs`: Symbols of one output each. An operator that takes any number of inputs gets one symbol for each, and counts them itself if its count attribute is not among the keys. An operator that runs graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp: graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk, _sg_mkldnn_selfatt_valatt: layer) gets these first, each a symbol of all outputs of its graph, whose variables are its inputs; the rest attributes tell as in MXNet's JSON.
-    /// - `input_names`: may be NULL. The operator's input that each is for; NULL: in the operator's order.
+    /// - `name`: may be NULL. The node's name; NULL or "": the operator's name in lower case and a number that is unique in the process, so that all symbols of a process fit into one network. The number depends on what else the process composes: give names if parameters are saved, as frontends do that count by thread or by scope.
+    /// - `keys`: The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An operator without attributes takes and keeps any, as in MXNet.
+    /// - `inputs`: Symbols of one output each. An operator that takes any number of inputs counts them itself if its count attribute is not among the keys. An operator that runs graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp: graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk, _sg_mkldnn_selfatt_valatt: layer) takes these first: for each a symbol of all outputs of the graph, whose variables are its inputs. Attributes say the rest, as in MXNet's JSON.
+    /// - `input_names`: may be NULL. The operator's input that each symbol is for; NULL: in the operator's order.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing
@@ -98,8 +98,8 @@ extern "C" {
     ///
     /// - `bytes`: The length of json, without an ending zero.
     ///
-    /// Returns: NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, operators that are not known (the
-    ///   error names all of them, each with its nodes) or an attribute that is not (it names node and operator).
+    /// Returns: NULL, or COHORT_ERROR_FORMAT: other JSON, indices out of range, a cycle, unknown operators (the error names
+    ///   all of them, each with its nodes) or an unknown attribute (the error names node and operator).
     pub fn cohort_symbol_from_json(
         json: *const c_char,
         bytes: usize,
@@ -114,7 +114,7 @@ extern "C" {
     /// As cohort_symbol_infer_shape(), for dtypes: known's shapes are not read; contradictions are COHORT_ERROR_DTYPE.
     ///
     /// - `known`: may be NULL. Shapes by name, of arguments or auxiliary states; entries without names are taken in the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none. `__shape__` attributes take part.
-    /// - `partial`: 1: what was found, also when it is not all.
+    /// - `partial`: 1: gives what was found even if it is not all.
     /// - `out_complete`: 1 if every shape is known, else 0.
     /// - `out_args`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
     /// - `out_outputs`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
@@ -131,7 +131,7 @@ extern "C" {
     /// Infers the shapes of all arguments, outputs and auxiliary states.
     ///
     /// - `known`: may be NULL. Shapes by name, of arguments or auxiliary states; entries without names are taken in the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none. `__shape__` attributes take part.
-    /// - `partial`: 1: what was found, also when it is not all.
+    /// - `partial`: 1: gives what was found even if it is not all.
     /// - `out_complete`: 1 if every shape is known, else 0.
     /// - `out_args`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
     /// - `out_outputs`: may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
@@ -166,7 +166,7 @@ extern "C" {
         symbol: *const cohort_symbol,
         out_name: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// A name of a list. Output names: a variable's own; `\<node\>_output`; `\<node\>_\<output\>` if the operator has several.
+    /// A name of a list. Output names: the name of a variable; `\<node\>_output`; `\<node\>_\<output\>` if there are several.
     pub fn cohort_symbol_name_at(
         symbol: *const cohort_symbol,
         list: cohort_symbol_list,
@@ -190,7 +190,7 @@ extern "C" {
         symbol: *const cohort_symbol,
         out_num: *mut usize,
     ) -> *mut cohort_error;
-    /// Makes a symbol of one head.
+    /// Makes a symbol of one head of another symbol.
     pub fn cohort_symbol_output(
         symbol: *const cohort_symbol,
         index: usize,
@@ -226,10 +226,10 @@ extern "C" {
     /// Makes a variable.
     ///
     ///
-    /// What the library reads of them, at the call that uses it: `__shape__` "(4, 5)", 0 where not known; `__dtype__` the
-    /// number of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the same of COHORT_STORAGE_; `__layout__` "TNC";
+    /// The library reads these, at the call that uses them: `__shape__` "(4, 5)", 0 where not known; `__dtype__` the number
+    /// of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the number of a COHORT_STORAGE_ constant; `__layout__` "TNC";
     /// `__lr_mult__` and `__wd_mult__` "0.5"; `__ctx_group__` any word, see cohort_group_options; `__init__`, see
-    /// cohort_initializer_apply(). All others are kept for the caller, and in JSON.
+    /// cohort_initializer_apply(). It keeps all others for the caller, and in JSON.
     ///
     /// - `name`: Not empty.
     /// - `keys`: Attributes; each key starts and ends with two underscores (`__shape__`, `__lr_mult__`), or is one of the short names ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage. Others: COHORT_ERROR_NAME.

@@ -4,7 +4,7 @@
 use super::*;
 use std::os::raw::{c_char, c_void};
 
-/// Computes the gradients of a function of the host's.
+/// Computes the gradients of a function that the host computed itself.
 ///
 ///
 /// Runs inside cohort_tape_backward() and cohort_tape_grad(). It may apply operators with the same tape, which records
@@ -17,8 +17,8 @@ pub type cohort_tape_function_fn = Option<
     ) -> i32,
 >;
 
-/// Lets go of what belongs to a function of the host's. Runs at the end of the call that lets go of it: a backward pass,
-/// an application of an operator, cohort_tape_free(). It must not use the tape.
+/// Releases what belongs to a function of the host. Runs at the end of the call that removes the function from the tape:
+/// a backward pass, an application of an operator, cohort_tape_free(). It must not use the tape.
 pub type cohort_tape_release_fn = Option<
     unsafe extern "C" fn(
         user_data: *mut c_void,
@@ -33,33 +33,35 @@ pub struct cohort_backward_options {
     pub struct_size: usize,
     /// 1: what was recorded stays for another backward pass
     pub retain_graph: cohort_bool,
-    /// 1: the pass is recorded itself, so that gradients have gradients; retains as well
+    /// 1: the pass itself is recorded, so that gradients have gradients; implies retain_graph
     pub create_graph: cohort_bool,
 }
 
 extern "C" {
-    /// The same as COHORT_BACKWARD_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    /// COHORT_BACKWARD_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct.
     pub fn cohort_backward_options_init(
         options: *mut cohort_backward_options,
         struct_size: usize,
     );
-    /// Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked. Queued:
-    /// what fails comes out where a gradient is read.
+    /// Computes the gradients of the sum of all heads, each multiplied by its head gradient, with respect to the marked
+    /// arrays that heads depend on, and writes or adds them as marked. Queued: an error of the work is returned where a
+    /// gradient is read.
     ///
-    /// Of the sum of all heads, each multiplied by its head gradient. A marked array that no head was made from keeps its
-    /// gradient; one that a head was made from, but by operators through which no gradient flows (BlockGrad, argmax), gets
-    /// zeros. With create_graph the gradient arrays are themselves recorded, whether the tape is paused or not.
+    /// A marked array that no head depends on keeps its gradient. A marked array that heads depend on only through operators
+    /// without gradient (BlockGrad, argmax) gets zeros. With create_graph the gradient arrays are themselves recorded,
+    /// whether the tape is paused or not.
     ///
-    /// - `heads`: Marked arrays, or what recorded operators made.
-    /// - `head_grads`: may be NULL, entries may be NULL. For each the head gradient, of its shape, dtype and context; NULL entries, or NULL for all: ones.
+    /// - `heads`: Marked arrays, or outputs of recorded operators.
+    /// - `head_grads`: may be NULL, entries may be NULL. For each the head gradient, of its shape, dtype and context. NULL entries, or NULL for all: ones.
     /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_STATE             a head is not in a recorded graph, maybe because a backward pass has been through
     ///                                  it; an array that is needed was overwritten; nothing was computed
     ///   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a head gradient that does not fit its head; nothing was computed
-    ///   COHORT_ERROR_UNSUPPORTED       create_graph has been, and the gradient of an operator has no gradient itself, as of
-    ///                                  RNN, CTCLoss, samplers and Correlation (the error names it)
+    ///   COHORT_ERROR_UNSUPPORTED       an earlier pass with create_graph recorded the gradient of an operator, which has no
+    ///                                  gradient itself, such as that of RNN, CTCLoss, samplers and Correlation (the error
+    ///                                  names it)
     ///   COHORT_ERROR_EXECUTION         a custom function failed
     /// After the last two, gradients may have been written in part, and the graph is retained.
     pub fn cohort_tape_backward(
@@ -83,13 +85,13 @@ extern "C" {
     ///
     /// Does nothing but call `release` if the tape is paused or knows none of the inputs.
     ///
-    /// - `inputs`: The arrays that it was computed from.
-    /// - `outputs`: The arrays that it gave; none of them an input or marked.
-    /// - `backward`: See there.
-    /// - `release`: may be NULL. Called once, when backward will not be called any more; may be NULL.
+    /// - `inputs`: The arrays that the function was computed from.
+    /// - `outputs`: The arrays that it computed; none of them is an input or marked.
+    /// - `backward`: Computes the gradients.
+    /// - `release`: may be NULL. Called once, when backward will not be called any more.
     /// - `user_data`: may be NULL. Passed to both.
     ///
-    /// Returns: NULL, or an error as of cohort_tape_invoke(); then neither callback is ever called.
+    /// Returns: NULL, or an error of cohort_tape_invoke(); then neither callback is ever called.
     pub fn cohort_tape_function(
         tape: *mut cohort_tape,
         inputs: *const *mut cohort_ndarray,
@@ -100,14 +102,14 @@ extern "C" {
         release: cohort_tape_release_fn,
         user_data: *mut c_void,
     ) -> *mut cohort_error;
-    /// As cohort_tape_backward(), for some arrays alone, whose gradients come out as new arrays; those of marks are not
-    /// touched.
+    /// As cohort_tape_backward(), but only for the given arrays, whose gradients are new arrays; gradient arrays of marks
+    /// are not written.
     ///
-    /// - `heads`: Marked arrays, or what recorded operators made.
-    /// - `head_grads`: may be NULL, entries may be NULL. For each the head gradient, of its shape, dtype and context; NULL entries, or NULL for all: ones.
-    /// - `variables`: Marked arrays, or what recorded operators made.
+    /// - `heads`: Marked arrays, or outputs of recorded operators.
+    /// - `head_grads`: may be NULL, entries may be NULL. For each the head gradient, of its shape, dtype and context. NULL entries, or NULL for all: ones.
+    /// - `variables`: Marked arrays, or outputs of recorded operators.
     /// - `options`: may be NULL. NULL: all defaults.
-    /// - `out_gradients`: A gradient for each variable; zeros where no head was made from it.
+    /// - `out_gradients`: A gradient for each variable; zeros if no head depends on it.
     ///
     /// Returns: As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph.
     pub fn cohort_tape_grad(
@@ -124,11 +126,11 @@ extern "C" {
     ///
     /// - `keys`: The operator's attributes as text.
     /// - `inputs`: Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the states of an optimizer's operator) are written.
-    /// - `outputs`: may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that lie over inputs or over each other: the result is as if all of it were computed, and then each output written in turn. NULL with num_outputs 0: new ones.
-    /// - `options`: may be NULL. As there, but for is_train, which is the tape's to say and must be 0. With the same seed a random operator may draw other numbers when it is recorded than when it is not.
-    /// - `out_outputs`: may be NULL. The outputs in order, given or new. May be NULL only if outputs are given.
+    /// - `outputs`: may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that overlap inputs or each other: the result is as if all outputs were computed first, and then written one after the other. NULL with num_outputs 0: new ones.
+    /// - `options`: may be NULL. As for cohort_operator_invoke(), except is_train, which must be 0: the mode of the tape decides. With the same seed a random operator may draw other numbers when it is recorded than when it is not.
+    /// - `out_outputs`: may be NULL. The outputs in order, given or new. NULL only if outputs are given.
     ///
-    /// Returns: NULL, or an error as there, or
+    /// Returns: NULL, or an error of cohort_operator_invoke(), or
     ///   COHORT_ERROR_INVALID_ARGUMENT  an input is a part of an array that the tape knows; an output is a marked array and
     ///                                  the operator would be recorded
     ///   COHORT_ERROR_STATE             an input was overwritten after it had been recorded
@@ -155,11 +157,11 @@ extern "C" {
         tape: *const cohort_tape,
         out_training: *mut cohort_bool,
     ) -> *mut cohort_error;
-    /// Marks arrays that want gradients. From here on each is a variable: gradients flow to it, and not to what it was made
-    /// from. Marking a marked array replaces its gradient and request; COHORT_GRAD_NULL takes the mark away.
+    /// Marks arrays that get gradients. From here on each is a variable: gradients flow to it, and not to what it was made
+    /// from. Marking a marked array replaces its gradient and request; COHORT_GRAD_NULL removes the mark.
     ///
-    /// - `arrays`: Of floating types. One that was made by a recorded operator becomes a variable of its own.
-    /// - `gradients`: may be NULL, entries may be NULL. For each the array that takes its gradient, of its shape, dtype and context; NULL entries, or NULL for all: none, for cohort_tape_grad() alone. Not read with COHORT_GRAD_NULL.
+    /// - `arrays`: Arrays of floating types. An array that was made by a recorded operator becomes a variable of its own.
+    /// - `gradients`: may be NULL, entries may be NULL. For each the array that takes its gradient, of its shape, dtype and context. NULL entries, or NULL for all: no such array; the mark is only for cohort_tape_grad(). Not read with COHORT_GRAD_NULL.
     /// - `grad_reqs`: may be NULL. For each a COHORT_GRAD_ constant; NULL: COHORT_GRAD_WRITE for all.
     ///
     /// Returns: NULL, or, with nothing marked,
@@ -178,10 +180,10 @@ extern "C" {
         tape: *mut cohort_tape,
         out_num: *mut usize,
     ) -> *mut cohort_error;
-    /// Pauses or resumes recording: while paused, operators are applied and nothing else.
+    /// Pauses or resumes recording: while it is paused, operators are applied without being recorded.
     ///
     /// - `recording`: 0 or 1.
-    /// - `out_previous`: may be NULL. What it was before. May be NULL.
+    /// - `out_previous`: may be NULL. What it was before.
     pub fn cohort_tape_set_recording(
         tape: *mut cohort_tape,
         recording: cohort_bool,
@@ -190,21 +192,21 @@ extern "C" {
     /// Sets the mode in which operators are applied from now on, recorded or not.
     ///
     /// The gradient of an operator is that of the mode in which it was applied, whatever the mode is when backward runs: a
-    /// backward pass has no mode of its own, as MXNet's train_mode has it.
+    /// backward pass has no mode of its own, unlike MXNet's with its train_mode.
     ///
-    /// - `training`: 1: training, as Dropout and BatchNorm have it; 0: prediction.
-    /// - `out_previous`: may be NULL. What it was before. May be NULL.
+    /// - `training`: 1: training, which Dropout and BatchNorm treat differently; 0: prediction.
+    /// - `out_previous`: may be NULL. What it was before.
     pub fn cohort_tape_set_training(
         tape: *mut cohort_tape,
         training: cohort_bool,
         out_previous: *mut cohort_bool,
     ) -> *mut cohort_error;
-    /// The symbol of what an array was made from: a variable "var0", "var1", ... for each marked array and each constant, in
-    /// the order in which they were first used.
+    /// Makes a symbol that computes an array as it was computed. It has a variable "var0", "var1", ... for each marked array
+    /// and each constant, in the order in which they were first used.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_STATE        the array is not in a recorded graph
-    ///   COHORT_ERROR_UNSUPPORTED  it was made by a function of the host's, or by a gradient that is no operator
+    ///   COHORT_ERROR_UNSUPPORTED  it was made by a function of the host, or by a gradient that is not an operator
     pub fn cohort_tape_symbol(
         tape: *mut cohort_tape,
         array: *mut cohort_ndarray,

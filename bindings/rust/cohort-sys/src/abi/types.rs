@@ -6,9 +6,9 @@
 pub const COHORT_VERSION: &str = "0.1.0";
 /// Yes and no: 1 and 0.
 pub type cohort_bool = i32;
-/// How many axes an array can have. Buffers of this many int64_t hold any shape.
+/// The most axes that an array can have. A buffer of this many int64_t holds any shape.
 pub const COHORT_MAX_AXES: i32 = 32;
-/// As num_axes: the shape is not known. A single unknown axis length is 0 where a function says so.
+/// As a value of num_axes: the shape is not known. An axis of unknown length has length 0 where a function says so.
 pub const COHORT_UNKNOWN_SHAPE: i32 = -1;
 
 /// Kinds of devices.
@@ -32,13 +32,13 @@ pub const COHORT_DTYPE_INT64: cohort_dtype = 6;
 pub const COHORT_DTYPE_BOOL: cohort_dtype = 7;
 pub const COHORT_DTYPE_BFLOAT16: cohort_dtype = 12;
 
-/// What backward does with the gradient of an argument; "null", "write" and "add" as text.
+/// How backward treats the gradient of an argument; "null", "write" and "add" as text.
 pub type cohort_grad_req = i32;
 /// there is none
 pub const COHORT_GRAD_NULL: cohort_grad_req = 0;
 /// each backward overwrites it
 pub const COHORT_GRAD_WRITE: cohort_grad_req = 1;
-/// each backward adds to it; setting it to zero is the caller's
+/// each backward adds to it; the caller sets it to zero
 pub const COHORT_GRAD_ADD: cohort_grad_req = 3;
 
 /// Storage types. Only the default one is supported; the others are known so that they can be refused by name.
@@ -120,7 +120,7 @@ pub struct cohort_monitor {
     _private: [u8; 0],
 }
 
-/// operators as they were applied, for their gradients
+/// a record of applied operators, for gradients
 #[repr(C)]
 pub struct cohort_tape {
     _private: [u8; 0],
@@ -138,14 +138,15 @@ pub struct cohort_log {
     _private: [u8; 0],
 }
 
-/// what the process does and how long it takes, recorded
+/// a record of what the process does, with times
 #[repr(C)]
 pub struct cohort_trace {
     _private: [u8; 0],
 }
 
-/// One device: "cpu(0)" is {COHORT_DEVICE_CPU, 0}. Equal when both fields are. Every id from 0 names a CPU device, each
-/// a worker of its own; a GPU id must exist. The struct never grows. Where a pointer to one may be NULL, NULL is cpu(0).
+/// One device: "cpu(0)" is {COHORT_DEVICE_CPU, 0}. Two contexts are equal if both fields are. Every id from 0 is a CPU
+/// device, each with workers of its own; a GPU id must exist. The struct never grows. A function that takes a pointer to
+/// one context takes NULL as cpu(0).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cohort_context {
@@ -155,7 +156,7 @@ pub struct cohort_context {
     pub device_id: i32,
 }
 
-/// What an executor, or one device of a group, takes of memory. struct_size is set by the caller.
+/// The memory that an executor, or one device of a group, takes. struct_size is set by the caller.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cohort_memory_info {
@@ -163,7 +164,7 @@ pub struct cohort_memory_info {
     pub struct_size: usize,
     /// the planned pool: intermediate values and workspaces, after reuse
     pub planned_bytes: usize,
-    /// what all intermediate arrays would take without reuse
+    /// the bytes of all intermediate arrays without reuse
     pub intermediate_bytes: usize,
     /// arguments and auxiliary states
     pub argument_bytes: usize,
@@ -171,13 +172,13 @@ pub struct cohort_memory_info {
     pub gradient_bytes: usize,
     /// outputs
     pub output_bytes: usize,
-    /// of planned_bytes, the most that intermediate values take at one time, and what forward saves for backward: without workspaces, and without arguments and their gradients in a layout or type that only a kernel wants. MXNet's `Total X MB allocated` counts so
+    /// The part of planned_bytes for intermediate values when they take most, and for what forward saves for backward. It excludes workspaces, and copies of arguments and gradients in a layout or type that a kernel wants. MXNet's `Total X MB allocated` counts the same.
     pub value_bytes: usize,
 }
 
 extern "C" {
-    /// How many handles are alive in this process, errors included. 0 at the end of a program that frees what it was given.
-    /// Any thread.
+    /// How many handles are alive in this process, errors included. 0 at the end of a program that frees all its handles.
+    /// Any thread may call it.
     pub fn cohort_live_handles(
     ) -> usize;
 }

@@ -22,28 +22,27 @@ public final class Callbacks {
     }
 
     /**
-     * Computes the gradients of the inputs. What grad_req asks for is done with them afterwards: they are always to be
-     * overwritten.
+     * Computes the gradients of the inputs. It always overwrites the arrays; the library then applies grad_req.
      */
     public interface CustomBackwardFn extends Callback {
         int invoke(long state, long head_grads, long inputs, long aux, long outputs, long gradients, long user_data);
     }
 
     /**
-     * Makes what belongs to one bound node, from its forward passes to its backward passes. A node is bound by each
-     * executor and each device, for training and for inference apart; each application to arrays is a node of its own.
+     * Makes the state of one bound node, which its forward and backward passes use. Each executor and each device binds the
+     * node, for training and for inference separately; each application to arrays is a node of its own.
      */
     public interface CustomCreateFn extends Callback {
         int invoke(Pointer keys, Pointer values, long num_attrs, Pointer context, Pointer out_state, long user_data);
     }
 
-    /** Says what a node has: names of inputs, auxiliary states and outputs. */
+    /** Gives the names of a node's inputs, auxiliary states and outputs. */
     public interface CustomDeclareFn extends Callback {
         int invoke(Pointer keys, Pointer values, long num_attrs, long inputs, long aux, long outputs, long user_data);
     }
 
     /**
-     * Runs once, when the operator is not registered and no symbol and nothing bound has a node of it any more.
+     * Runs once, when the operator is not registered any more, and no symbol or bound object has a node of it.
      */
     public interface CustomEndFn extends Callback {
         void invoke(long user_data);
@@ -55,14 +54,14 @@ public final class Callbacks {
     }
 
     /**
-     * Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths
-     * of 0 cannot be told by it: they are those that are not known.
+     * Infers shapes, or dtypes. Called when that of the first input is known, once or several times for each inference. It
+     * cannot return an axis of length 0, since 0 means unknown.
      */
     public interface CustomInferFn extends Callback {
         int invoke(Pointer keys, Pointer values, long num_attrs, long known, long inputs, long aux, long outputs, long user_data);
     }
 
-    /** Lets go of a state. Runs once for each, when its node is not bound any more. */
+    /** Frees a state. Runs once for each, when its node is not bound any more. */
     public interface CustomReleaseFn extends Callback {
         void invoke(long state, long user_data);
     }
@@ -70,17 +69,17 @@ public final class Callbacks {
     /**
      * Tells the owner of wrapped memory that the library is done with it.
      *
-     * Called once, at the end of a call of the library, on the thread that made that: nothing of the library waits for it
-     * but that call. It must not call the library.
+     * Called once, at the end of a call of the library, on the thread that made the call: nothing else in the library waits
+     * for it. It must not call the library.
      */
     public interface DeleterFn extends Callback {
         void invoke(long data, long user_data);
     }
 
     /**
-     * Says that a receiver has been freed and will not be called any more, so that its user_data may go.
+     * Says that a receiver has been freed and will not be called any more, so that its user_data may be freed.
      *
-     * Called once, at the end of a call of the library, on the thread that made that. It must not call the library.
+     * Called once, at the end of a call of the library, on the thread that made the call. It must not call the library.
      */
     public interface LogEndFn extends Callback {
         void invoke(long user_data);
@@ -90,15 +89,16 @@ public final class Callbacks {
      * Receives one message, whole, without a newline.
      *
      *
-     * Runs on a thread that is inside a call of the library, on one thread at a time: while one is in the callback, the
-     * messages of others are left to it, and those do not wait. It must not call the library but to free its own receiver.
+     * Runs on a thread that is inside a call of the library, on one thread at a time: messages of other threads are queued
+     * for the thread that is in the callback; the other threads go on at once. It must not call the library, except to free
+     * its own receiver.
      */
     public interface LogFn extends Callback {
         void invoke(int level, Pointer message, long user_data);
     }
 
     /**
-     * Computes a metric of the caller's for one update.
+     * Computes a metric of the caller for one update.
      *
      *
      * Runs inside cohort_metric_update() and cohort_group_update_metric(). It may use the arrays, and must not use the
@@ -109,7 +109,7 @@ public final class Callbacks {
     }
 
     /**
-     * Sees an array as it is computed.
+     * Is shown an array as it is computed.
      *
      *
      * Runs inside cohort_executor_forward(), cohort_executor_partial_forward() and cohort_executor_backward(), and the
@@ -123,26 +123,26 @@ public final class Callbacks {
      * Says whether a monitor is to report an array: for hosts with regular expressions of their own.
      *
      *
-     * Runs where cohort_statistic_fn does, for each array that could be reported, and with the same duties.
+     * Runs where cohort_statistic_fn does, for each array that could be reported, and under the same rules.
      */
     public interface NameFilterFn extends Callback {
         int invoke(Pointer name, long user_data);
     }
 
     /**
-     * Computes what a monitor reports of an array.
+     * Computes the values that a monitor reports of an array.
      *
      *
      * Runs inside the forward and backward calls of what is monitored, and inside cohort_monitor_toc(), for each array that
      * is reported; not after the monitor was freed. It may use the array, and must not use the monitor or what is
-     * monitored. Should it fail, or give no array, in a forward or backward call, the rest of that pass does not run.
+     * monitored. If it fails or gives no array in a forward or backward call, the rest of that pass does not run.
      */
     public interface StatisticFn extends Callback {
         int invoke(long array, long values, long user_data);
     }
 
     /**
-     * Computes the gradients of a function of the host's.
+     * Computes the gradients of a function that the host computed itself.
      *
      *
      * Runs inside cohort_tape_backward() and cohort_tape_grad(). It may apply operators with the same tape, which records
@@ -153,8 +153,8 @@ public final class Callbacks {
     }
 
     /**
-     * Lets go of what belongs to a function of the host's. Runs at the end of the call that lets go of it: a backward pass,
-     * an application of an operator, cohort_tape_free(). It must not use the tape.
+     * Releases what belongs to a function of the host. Runs at the end of the call that removes the function from the tape:
+     * a backward pass, an application of an operator, cohort_tape_free(). It must not use the tape.
      */
     public interface TapeReleaseFn extends Callback {
         void invoke(long user_data);

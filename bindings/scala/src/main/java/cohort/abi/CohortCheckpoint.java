@@ -12,7 +12,7 @@ public final class CohortCheckpoint {
     }
 
     /**
-     * Reads a checkpoint, the arrays to cpu(0).
+     * Reads a checkpoint. Its arrays are on cpu(0).
      *
      * Arrays under names that begin neither with `arg:` nor with `aux:` are left out. A file without arrays gives two empty
      * lists and a warning.
@@ -27,7 +27,7 @@ public final class CohortCheckpoint {
     public static native long cohort_checkpoint_load(String prefix, int epoch, long[] out_symbol, long[] out_arg_params, long[] out_aux_params);
 
     /**
-     * As cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it.
+     * As cohort_checkpoint_load(), but the file of the arrays is mapped, as by cohort_arrays_map().
      * @param out_symbol may be NULL. NULL: PREFIX-symbol.json is not read.
      * @param out_arg_params Names without `arg:`.
      * @param out_aux_params Names without `aux:`.

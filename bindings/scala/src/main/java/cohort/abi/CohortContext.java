@@ -13,29 +13,29 @@ public final class CohortContext {
 
     /**
      * Reads a context from text: a device type, then an id from 0 in parentheses. "cpu(0)", "gpu(1)", "cpu_pinned(0)",
-     * "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first
-     * used.
+     * "cpu_shared(0)". No other text is accepted, and no leading zeros. Whether the device exists is checked when it is
+     * first used.
      */
     public static native long cohort_context_parse(String text, Structs.Context out_context);
 
     /**
      * Writes a context as text, "gpu(1)".
      * @param context may be NULL.
-     * @param out_text may be NULL. `capacity` bytes, or NULL to ask for the size. 32 bytes are always enough.
-     * @param out_bytes may be NULL. The bytes needed, the ending zero included; may be NULL.
+     * @param out_text may be NULL. `capacity` bytes; 32 are always enough. NULL: only the size is wanted.
+     * @param out_bytes may be NULL. The bytes needed, the ending zero included.
      */
     public static native long cohort_context_text(Structs.Context context, byte[] out_text, long capacity, long[] out_bytes);
 
     /**
-     * Limits what this process takes of a context's memory; 0: no limit. What would be more fails with
-     * COHORT_ERROR_OUT_OF_MEMORY, that of queued work, too. What is in use already stays, even if it is more.
+     * Limits how much of a context's memory this process takes; 0: no limit. An allocation beyond the limit fails with
+     * COHORT_ERROR_OUT_OF_MEMORY, in queued work, too. Memory that is in use already stays, even if it is more.
      * @param context may be NULL.
      */
     public static native long cohort_device_limit_memory(Structs.Context context, long bytes);
 
     /**
-     * How much memory of a context is in use. Pinned and shared host memory count as that of cpu(id). Work that has just
-     * been waited for may still hold some for a moment.
+     * How much memory of a context is in use. Pinned and shared host memory count as memory of cpu(id). Work that has just
+     * been waited for may still hold some memory for a moment.
      *
      * Errors: COHORT_ERROR_DEVICE where there is no such device.
      * @param context may be NULL.
@@ -43,7 +43,7 @@ public final class CohortContext {
     public static native long cohort_device_memory(Structs.Context context, Structs.DeviceMemoryInfo out_info);
 
     /**
-     * From now on the peak of a context is counted from what is in use now.
+     * Sets the peak of a context to what is in use now.
      * @param context may be NULL.
      */
     public static native long cohort_device_reset_peak_memory(Structs.Context context);
@@ -70,9 +70,9 @@ public final class CohortContext {
     public static native long cohort_num_devices(int device_type, long[] out_num);
 
     /**
-     * Waits until all work queued so far on all devices is done, whoever queued it.
-     * Returns: NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work
-     *   it was: it comes out there as well, at the next call that waits for it.
+     * Waits until all work that any caller has queued so far on any device is done.
+     * Returns: NULL, or COHORT_ERROR_EXECUTION if some of the work failed. The executor or group whose work it was reports
+     *   the error as well, at the next call that waits for it.
      */
     public static native long cohort_wait_all();
 }

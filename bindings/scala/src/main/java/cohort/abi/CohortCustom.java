@@ -11,7 +11,7 @@ public final class CohortCustom {
         Loader.register(CohortCustom.class);
     }
 
-    /** The same as COHORT_CUSTOM_OP_INIT, for callers without a C compiler; struct_size is the caller's. */
+    /** COHORT_CUSTOM_OP_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
     public static native void cohort_custom_op_init(Structs.CustomOp op, long struct_size);
 
     /**
@@ -20,13 +20,13 @@ public final class CohortCustom {
      * Threads: any.
      * Returns: NULL, or COHORT_ERROR_NAME if the name is taken, COHORT_ERROR_INVALID_ARGUMENT for a callback that is
      *   missing; then no callback is ever called.
-     * @param op_type Its name; not "".
+     * @param op_type Its name; not empty.
      * @param op Copied.
      */
     public static native long cohort_custom_register(String op_type, Structs.CustomOp op);
 
     /**
-     * Ends the name. Nodes that there are stay what they are.
+     * Unregisters a custom operator. Nodes that exist are not affected.
      * Returns: NULL, or COHORT_ERROR_NAME if it is not registered.
      */
     public static native long cohort_custom_unregister(String op_type);

@@ -29,8 +29,9 @@ public final class CohortError {
     public static native void cohort_error_free(long error);
 
     /**
-     * One line for a person: what, where, expected and found. It is UTF-8, whatever it quotes: other bytes and control
-     * characters are written as \xNN, in the subject too. Lives until the error is freed.
+     * One line for a person, which says what is wrong, where, what was expected and what was found. It is UTF-8, whatever
+     * it quotes: other bytes and control characters are written as \xNN, in the subject too. Lives until the error is
+     * freed.
      * @param error may be NULL. NULL: "".
      */
     public static native String cohort_error_message(long error);

@@ -15,7 +15,7 @@ public final class CohortManager {
 
     /**
      * A handle on the live array of one device, as cohort_group_array().
-     * @param out_array NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but for outputs of a group that shares the memory of one that has run), and outputs are good until the next forward pass of the group or one that shares its memory. An output behind a node whose shape depends on values: as cohort_executor_array() has it.
+     * @param out_array NULL may come out. NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (except outputs of a group that shares the memory of one that has run). Outputs are valid until the next forward pass of the group or one that shares its memory. For outputs whose shape depends on values see cohort_executor_array().
      */
     public static native long cohort_manager_array(long manager, int list, long index, long device, long[] out_array);
 
@@ -24,11 +24,11 @@ public final class CohortManager {
 
     /**
      * As cohort_group_assign_params(), for the main group and so for all buckets.
-     * @param arg_params Named arrays on any contexts, of any arguments; those not named keep their values.
+     * @param arg_params Named arrays on any contexts, for any arguments; arguments that are not named keep their values.
      * @param aux_params may be NULL. The same for auxiliary states; NULL: none.
      * @param allow_missing 1: parameters and auxiliary states that are not given keep their values; 0: they are COHORT_ERROR_NAME (the error lists them), and nothing is copied.
      * @param allow_extra 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
-     * @param out_missing may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists. May be NULL.
+     * @param out_missing may be NULL. Those that were not given: names, shapes and dtypes in the order of the symbol's lists.
      */
     public static native long cohort_manager_assign_params(long manager, long arg_params, long aux_params, int allow_missing, int allow_extra, long[] out_missing);
 
@@ -48,24 +48,24 @@ public final class CohortManager {
 
     /**
      * As cohort_group_get_params(), for the main group: the mean over the devices into given arrays.
-     * @param arg_params Named arrays on any contexts, one at least for each parameter; others are left alone.
+     * @param arg_params Named arrays on any contexts, at least one for each parameter; others are not touched.
      * @param aux_params may be NULL. The same for auxiliary states; NULL only if there are none.
      */
     public static native long cohort_manager_copy_to(long manager, long arg_params, long aux_params);
 
     /**
-     * Makes a manager and binds its main group for training: gradients, all "write", for the parameters only. Logs the
+     * Makes a manager and binds its main group for training: only parameters have gradients, all "write". Logs the
      * contexts.
      * Returns: NULL, or what cohort_group_create() returns, and
      *   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
      *                                  num_contexts
      *   COHORT_ERROR_NAME              a bucket key comes twice
-     * @param symbol Of the default bucket. The largest bucket makes the best use of memory.
+     * @param symbol The symbol of the default bucket. Memory is used best if that is the largest bucket.
      * @param contexts num_contexts of them, at least 1. The same one twice gives two executors.
      * @param batch_size Samples of every batch, at least 1.
      * @param data Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0, whatever their layout; the length there is not read.
      * @param label may be NULL. The same for labels; NULL or empty: none.
-     * @param param_names may be NULL. As for cohort_group_create(), of each bucket. The parameters. Names that are no arguments are ignored. NULL with num_param_names 0: all arguments but data, labels (those of losses, too, that are not described) and states.
+     * @param param_names may be NULL. As for cohort_group_create(), for each bucket. The parameters. Names that are not arguments are ignored. NULL with num_param_names 0: all arguments except data, labels (also those of losses that have no descriptor) and states.
      * @param options may be NULL. NULL: all defaults.
      */
     public static native long cohort_manager_create(long symbol, Structs.Context contexts, long num_contexts, long batch_size, long data, long label, Pointer param_names, long num_param_names, Structs.ManagerOptions options, long[] out_manager);
@@ -76,12 +76,12 @@ public final class CohortManager {
     /**
      * Queues a forward pass of the current group over what is loaded.
      * Returns: NULL, or COHORT_ERROR_STATE before the first batch is loaded.
-     * @param is_train As for cohort_group_run(). 1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither, and a backward pass then gives the gradients of inference; -1: as the group was bound.
+     * @param is_train As for cohort_group_run(). 1: training behaviour, and what cohort_group_backward() needs is kept; 0: inference, after which a backward pass gives the gradients of inference; -1: as the group was bound.
      */
     public static native long cohort_manager_forward(long manager, int is_train);
 
     /**
-     * Frees a handle, waiting for queued work of groups that no one else holds; NULL does nothing.
+     * Frees a handle; NULL does nothing. Waits for queued work of groups that have no other handle.
      * @param manager may be NULL.
      */
     public static native void cohort_manager_free(long manager);
@@ -111,29 +111,29 @@ public final class CohortManager {
 
     /**
      * As cohort_group_loss_scale(), for all buckets.
-     * @param out_scale may be NULL. What the next backward pass begins with; 1 if there is none.
+     * @param out_scale may be NULL. The factor of the next backward pass; 1 if there is none.
      * @param out_num_good may be NULL. Updates made since it changed.
-     * @param out_num_skipped may be NULL. Updates skipped since the group was made, or the group that it shares its parameters with.
+     * @param out_num_skipped may be NULL. Updates skipped since the group was made, or since the group was whose parameters it shares.
      */
     public static native long cohort_manager_loss_scale(long manager, double[] out_scale, int[] out_num_good, long[] out_num_skipped);
 
     /**
-     * A handle on the main group. Groups of a manager are for looking and running: the manager alone binds them, and
+     * A handle on the main group. Groups of a manager may be read and run, but only the manager binds them:
      * cohort_group_bind() and cohort_group_reshape() are COHORT_ERROR_STATE.
      */
     public static native long cohort_manager_main_group(long manager, long[] out_group);
 
     /**
-     * What all buckets that have been made take of memory, on all devices: what they share is counted once. planned_bytes
-     * has what inference derives from parameters, too; intermediate_bytes and value_bytes are, on each device, those of the
-     * bucket that has most. struct_size of *out_info is set by the caller.
+     * The memory that all buckets made so far take on all devices; shared memory is counted once. planned_bytes includes
+     * what inference derives from parameters. intermediate_bytes and value_bytes are, for each device, those of the bucket
+     * with the most. struct_size of *out_info is set by the caller.
      */
     public static native long cohort_manager_memory(long manager, Structs.MemoryInfo out_info);
 
     /** One array for all devices: cohort_group_merged(). `list` is COHORT_GROUP_OUTPUTS. */
     public static native long cohort_manager_merged(long manager, int list, long index, long[] out_array);
 
-    /** The name of an entry; a gradient has its argument's. Lives as long as the manager. */
+    /** The name of an entry; a gradient has the name of its argument. Lives as long as the manager. */
     public static native long cohort_manager_name(long manager, int list, long index, long[] out_name);
 
     /**
@@ -149,7 +149,7 @@ public final class CohortManager {
     public static native long cohort_manager_num_contexts(long manager, long[] out_num);
 
     /**
-     * The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+     * COHORT_MANAGER_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct.
      */
     public static native void cohort_manager_options_init(Structs.ManagerOptions options, long struct_size);
 
@@ -160,7 +160,7 @@ public final class CohortManager {
      * As cohort_group_set_monitor(), for the main group. For a monitor with statistics:
      * cohort_monitor_install_on_manager().
      * Returns: NULL, or COHORT_ERROR_UNSUPPORTED for a manager with bucket symbols.
-     * @param callback may be NULL. Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
+     * @param callback may be NULL. Replaces the previous callback; NULL: none. A reshaped executor takes it over, and calls it with the same user_data even after this executor was freed.
      * @param user_data may be NULL. Passed to the callback.
      * @param monitor_all 1: the inputs of each operator too, before its outputs.
      */
@@ -168,7 +168,7 @@ public final class CohortManager {
 
     /**
      * As cohort_group_set_params(), for the main group and so for all buckets; unknown names are COHORT_ERROR_NAME.
-     * @param arg_params Named arrays on any contexts, of any arguments; those not named keep their values.
+     * @param arg_params Named arrays on any contexts, for any arguments; arguments that are not named keep their values.
      * @param aux_params may be NULL. The same for auxiliary states; NULL: none.
      */
     public static native long cohort_manager_set_params(long manager, long arg_params, long aux_params);
@@ -176,10 +176,10 @@ public final class CohortManager {
     /**
      * As cohort_group_set_states(), for the current group. To carry states from batch to batch, whatever their buckets:
      * load the next batch, set the states to the outputs that the devices had from the one before, run.
-     * @param states may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other form.
+     * @param states may be NULL. num_states * num_devices arrays: state 0 of every device, then state 1. NULL: by value.
      * @param num_states The number of states.
      * @param num_devices The number of contexts.
-     * @param value may be NULL. Fills all states. NULL: the other form.
+     * @param value may be NULL. Fills all states. NULL: by states.
      */
     public static native long cohort_manager_set_states(long manager, long[] states, long num_states, long num_devices, double[] value);
 
@@ -187,7 +187,9 @@ public final class CohortManager {
     public static native long cohort_manager_slice(long manager, long device, long[] out_begin, long[] out_end);
 
     /**
-     * Updates the parameters, which all buckets share, from the gradients of the current group: cohort_group_update().
+     * Updates the parameters with cohort_group_update() of the current group. All buckets share parameters and gradients:
+     * the update uses the gradients of the latest backward pass of any bucket. The current group must have run a backward
+     * pass since it was bound, else it is COHORT_ERROR_STATE.
      * Returns: NULL, or COHORT_ERROR_STATE before the first batch is loaded, or what cohort_group_update() returns.
      */
     public static native long cohort_manager_update(long manager, long optimizer, int mode);

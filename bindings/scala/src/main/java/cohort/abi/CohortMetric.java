@@ -47,13 +47,13 @@ public final class CohortMetric {
      *   "composite" ("compositeevalmetric")  see cohort_metric_add()
      * Returns: NULL, or COHORT_ERROR_NAME (no such metric or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
      * @param kind One of these, in any case of letters.
-     * @param keys Settings as text, in MXNet's names; all take "name", what the metric is called.
+     * @param keys Settings as text, in MXNet's names; all take "name", the name of the metric.
      */
     public static native long cohort_metric_create(String kind, Pointer keys, Pointer values, long num_attrs, long[] out_metric);
 
     /**
-     * Makes a metric of a callback.
-     * @param name What it is called.
+     * Makes a metric from a callback.
+     * @param name Its name.
      * @param user_data may be NULL.
      * @param allow_extra_outputs 1: the numbers of labels and predictions may differ.
      */
@@ -71,14 +71,14 @@ public final class CohortMetric {
     /** How many values the metric has: 1, more for "confidence", or those of all children together. */
     public static native long cohort_metric_num_values(long metric, long[] out_num);
 
-    /** Forgets everything, globally too. */
+    /** Resets everything, global values too. */
     public static native long cohort_metric_reset(long metric);
 
-    /** Starts again, but keeps what counts globally. */
+    /** Resets everything except global values. */
     public static native long cohort_metric_reset_local(long metric);
 
     /**
-     * Chooses which labels and outputs the metric takes, by name and in this order, where they come with names.
+     * Chooses which labels and outputs the metric takes, by name and in this order, if they come with names.
      * @param label_names may be NULL. NULL with 0: all.
      * @param output_names may be NULL. NULL with 0: all.
      */
@@ -87,21 +87,21 @@ public final class CohortMetric {
     /**
      * Adds labels and predictions, pair by pair. Waits for them.
      * Returns: NULL, or, with nothing added,
-     *   COHORT_ERROR_INVALID_ARGUMENT  numbers of labels and predictions that differ; more than two classes where two are
-     *                                  meant
+     *   COHORT_ERROR_INVALID_ARGUMENT  the numbers of labels and predictions differ; more than two classes in a metric for
+     *                                  two
      *   COHORT_ERROR_SHAPE             a pair that does not fit
      *   COHORT_ERROR_EXECUTION         work that an array waits for failed, or a callback did
      */
     public static native long cohort_metric_update(long metric, long[] labels, long num_labels, long[] preds, long num_preds);
 
     /**
-     * As cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME;
-     * an entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
+     * As cohort_metric_update(), with names: see cohort_metric_set_names(). A missing name: COHORT_ERROR_NAME; an entry
+     * without an array: COHORT_ERROR_INVALID_ARGUMENT.
      */
     public static native long cohort_metric_update_named(long metric, long labels, long preds);
 
     /**
-     * A name and its value.
+     * A value and its name.
      * @param global 1: since the last full reset; 0: since the last reset of any kind.
      * @param out_name may be NULL.
      * @param out_value may be NULL. NaN if nothing was counted.

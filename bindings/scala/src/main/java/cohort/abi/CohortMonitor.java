@@ -13,8 +13,8 @@ public final class CohortMonitor {
 
     /**
      * Makes a monitor.
-     * Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, a constant, a pattern that is none or too large; filter and
-     *   pattern both).
+     * Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, a constant, an invalid or too large pattern, both filter
+     *   and pattern).
      * @param interval Batches, at least 1: of each `interval` batches the first is reported.
      * @param options may be NULL. NULL: all defaults.
      */
@@ -22,14 +22,14 @@ public final class CohortMonitor {
 
     /**
      * Reads an entry of the latest cohort_monitor_toc().
-     * @param out_step may be NULL. The batch, the first being 1. NULL: not wanted.
-     * @param out_name may be NULL. As the callback of cohort_executor_set_monitor() is given it, or the name of an argument or auxiliary state. NULL: not wanted.
-     * @param out_text may be NULL. Each value followed by a tab: one of a single element as a number, else its elements in brackets. NULL: not wanted. Waits for the values.
+     * @param out_step may be NULL. The batch, counted from 1.
+     * @param out_name may be NULL. As the callback of cohort_executor_set_monitor() is given it, or the name of an argument or auxiliary state.
+     * @param out_text may be NULL. Each value followed by a tab: a value of one element as a number, others as elements in brackets. If it is wanted, the call waits for the values.
      */
     public static native long cohort_monitor_entry(long monitor, long index, long[] out_step, long[] out_name, long[] out_text);
 
     /**
-     * Frees a monitor; NULL does nothing. What it was installed on runs on unobserved.
+     * Frees a monitor; NULL does nothing. Objects that it was installed on continue without it.
      * @param monitor may be NULL.
      */
     public static native void cohort_monitor_free(long monitor);
@@ -54,7 +54,7 @@ public final class CohortMonitor {
     public static native long cohort_monitor_install_on_manager(long monitor, long manager);
 
     /**
-     * The same as COHORT_MONITOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+     * COHORT_MONITOR_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct.
      */
     public static native void cohort_monitor_options_init(Structs.MonitorOptions options, long struct_size);
 
@@ -68,9 +68,10 @@ public final class CohortMonitor {
     public static native long cohort_monitor_tic(long monitor);
 
     /**
-     * Ends a batch. Of one that is on the interval there are entries, read by index until the next successful call: what
-     * ran since cohort_monitor_tic(), in the order of execution, device after device; then the arguments and auxiliary
-     * states of each executor, in the order of installation, gradients not among them. Waits for the executors.
+     * Ends a batch, and waits for the executors. If the batch is on the interval there are entries, which can be read by
+     * index until the next successful call: first the arrays computed since cohort_monitor_tic(), in the order of
+     * execution, device after device; then the arguments and auxiliary states, but not the gradients, of each executor, in
+     * the order of installation.
      * Returns: NULL, or, with the batch not ended and the entries as before, COHORT_ERROR_EXECUTION (queued work or the
      *   statistic failed), COHORT_ERROR_INVALID_ARGUMENT (the statistic gave no array).
      * @param out_num_entries How many; 0 if the batch is not on the interval, or no cohort_monitor_tic() went before.

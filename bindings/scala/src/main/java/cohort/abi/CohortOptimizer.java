@@ -17,45 +17,46 @@ public final class CohortOptimizer {
     /**
      * Makes an optimizer.
      *
-     * For all: learning_rate; wd, weight decay (0); rescale_grad, which gradients are multiplied by (1); clip_gradient,
-     * their largest absolute value after that (none; 0 is none, too); begin_num_update (0); multi_precision, a float32 copy
-     * of float16 and bfloat16 parameters ("False"). Gradients are sums over the batch where the loss does not say
-     * otherwise: rescale_grad is then 1 / batch size, which the caller sets. learning_rate is 0.01 where nothing else is
-     * said. Then:
+     * For all: learning_rate; wd, weight decay (0); rescale_grad, which gradients are multiplied by (1); clip_gradient, the
+     * largest absolute value that they may have after that (none; 0 is none, too); begin_num_update (0); multi_precision, a
+     * float32 copy of float16 and bfloat16 parameters ("False"). Gradients are sums over the batch unless the loss says
+     * otherwise: the caller then sets rescale_grad to 1 / batch size. learning_rate is 0.01 unless said otherwise. Then:
      *
      *   "sgd"           momentum 0; MXNet's older name for it, "ccsgd", is taken, too
      *   "nag"           momentum 0
      *   "adam"          learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8
      *   "adamw"         the same; weight decay apart from the gradient
-     *   "adamax"        learning_rate 0.002, beta1 0.9, beta2 0.999; goes by the largest gradients. An element whose
-     *                   gradients have all been 0 stays as it is
+     *   "adamax"        learning_rate 0.002, beta1 0.9, beta2 0.999; scales by the largest recent gradients. An element
+     *                   whose gradients have all been 0 stays as it is
      *   "nadam"         learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8, schedule_decay 0.004; Adam with
      *                   Nesterov's momentum, which grows with the updates of a parameter
-     *   "adadelta"      rho 0.9, epsilon 1e-5; takes no notice of the learning rate; weight decay apart from the gradient
+     *   "adadelta"      rho 0.9, epsilon 1e-5; ignores the learning rate; weight decay apart from the gradient
      *   "rmsprop"       learning_rate 0.001, gamma1 0.9, gamma2 0.9, epsilon 1e-8, centered 0, clip_weights none
      *   "adagrad"       epsilon 1e-7, which MXNet spells eps here: both are taken, for all optimizers
-     *   "groupadagrad"  epsilon 1e-5; adagrad with one history for each row, whatever else a parameter has for axes. wd is
+     *   "groupadagrad"  epsilon 1e-5; adagrad with one history for each row of a parameter, however many axes it has. wd is
      *                   0
      *   "ftrl"          learning_rate 0.1, lamda1 0.01, beta 1
      *   "ftml"          beta1 0.6, beta2 0.999, epsilon 1e-8
-     *   "signum"        momentum 0.9, wd_lh 0; goes by the sign of the gradient
-     *   "dcasgd"        momentum 0, lamda 0.04; SGD that makes up for delay by the square of the gradient
+     *   "signum"        momentum 0.9, wd_lh 0; uses only the sign of the gradient
+     *   "dcasgd"        momentum 0, lamda 0.04; SGD that compensates delay with the square of the gradient
      *   "lamb"          learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-6, lower_bound none, upper_bound none,
-     *                   bias_correction 1; Adam whose rate goes by the norms of each parameter, which the bounds limit, and
-     *                   of its step
-     *   "lars"          momentum 0, eta 0.001, epsilon 0, momentum_correction 1; SGD whose rate goes by the norms of each
-     *                   parameter and its gradient, but for names that end in gamma, beta or bias, and whose momentum
-     *                   follows changes of the rate. Parameters that end in `_gamma` do not decay
+     *                   bias_correction 1; Adam with a rate for each parameter that follows from the norm of the parameter,
+     *                   which the bounds limit, and that of its step
+     *   "lars"          momentum 0, eta 0.001, epsilon 0, momentum_correction 1; SGD with a rate for each parameter that
+     *                   follows from the norms of the parameter and its gradient, except for names that end in gamma, beta
+     *                   or bias; its momentum follows changes of the rate. Parameters that end in `_gamma` do not decay
      *   "lbsgd"         momentum 0, warmup_strategy "linear", warmup_epochs 5, batch_scale 1, updates_per_epoch 32,
-     *                   begin_epoch 0, num_epochs 60 (of no effect); SGD for large batches: batch_scale gradients make a
-     *                   step, whose rate grows to batch_scale times the learning rate along "linear", "power2" or "sqrt",
-     *                   or goes by the norms of parameter and gradient, "lars". The learning rate is that of a schedule
-     *                   before the update. get and set have a strategy as its place among these four, 0 to 3
-     *   "sgld"          seed 0; Langevin dynamics: half a step, and normal noise of variance learning_rate, which the seed,
-     *                   the parameter's name and its number of updates choose: the same on every device, and on every run
+     *                   begin_epoch 0, num_epochs 60 (of no effect); SGD for large batches: batch_scale gradients make one
+     *                   step. With "linear", "power2" and "sqrt" its rate grows to batch_scale times the learning rate;
+     *                   with "lars" it follows from the norms of parameter and gradient. The learning rate is that of a
+     *                   schedule before the update. cohort_optimizer_get() and _set() give a strategy as its index among
+     *                   these four, 0 to 3
+     *   "sgld"          seed 0; Langevin dynamics: half a step plus normal noise of variance learning_rate. The seed, the
+     *                   parameter's name and its number of updates choose the noise: it is the same on every device and in
+     *                   every run
      *   "test"          adds the gradient, times rescale_grad
      *
-     * "sgd", "adam" and "lars" take MXNet's lazy_update as well, which is for sparse gradients and does nothing here.
+     * "sgd", "adam" and "lars" take MXNet's lazy_update as well, which is for sparse gradients and has no effect here.
      * Returns: NULL, or COHORT_ERROR_NAME (no such optimizer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
      * @param name In any case of letters.
      * @param keys Settings as text, in MXNet's names: "0.01", "True".
@@ -70,15 +71,15 @@ public final class CohortOptimizer {
 
     /**
      * Reads a setting as a number: any key that cohort_optimizer_create() takes, and "num_update", the number of updates of
-     * the parameter updated most often. "learning_rate" is what the schedule gives for the next update. "clip_gradient" is
-     * -1 if there is none. Unknown: COHORT_ERROR_NAME.
+     * the parameter updated most often. "learning_rate" is the rate that the next update will use. "clip_gradient" is -1 if
+     * there is none. Unknown: COHORT_ERROR_NAME.
      */
     public static native long cohort_optimizer_get(long optimizer, String key, double[] out_value);
 
     /**
      * Reads states and counts that the same kind of optimizer saved. They go to the parameters' contexts at the next
      * update.
-     * Returns: NULL, or COHORT_ERROR_IO, or COHORT_ERROR_FORMAT: damaged, or of another kind of optimizer. Nothing changes
+     * Returns: NULL, or COHORT_ERROR_IO, or COHORT_ERROR_FORMAT: damaged, or from another kind of optimizer. Nothing changes
      *   then.
      */
     public static native long cohort_optimizer_load_states(long optimizer, String path);
@@ -87,9 +88,9 @@ public final class CohortOptimizer {
     public static native long cohort_optimizer_load_states_memory(long optimizer, Buffer data, long bytes);
 
     /**
-     * The loss scale of the group that this optimizer has updated last, as cohort_group_loss_scale() has it. It is saved
-     * with the states; a group that is updated after states were loaded goes on from it with its next backward pass. For
-     * the pass before that, too, give it to cohort_group_set_loss_scale() after loading.
+     * The loss scale of the group that this optimizer updated last, as cohort_group_loss_scale() gives it. It is saved with
+     * the states. After states are loaded, the next group that is updated uses the loaded scale from its next backward pass
+     * on; to use it in the backward pass before that update, too, pass it to cohort_group_set_loss_scale() after loading.
      * @param out_scale may be NULL. 1, and the others 0, if there is none.
      * @param out_num_good may be NULL.
      * @param out_num_skipped may be NULL.
@@ -123,7 +124,7 @@ public final class CohortOptimizer {
     public static native long cohort_optimizer_set(long optimizer, String key, double value);
 
     /**
-     * Lets a schedule decide the learning rate from the number of updates, starting from the present learning rate.
+     * Lets a schedule decide the learning rate from the number of updates, starting from the current learning rate.
      *
      * For all: warmup_steps (0), warmup_begin_lr (0), warmup_mode ("linear" or "constant"). Then:
      *
@@ -132,7 +133,7 @@ public final class CohortOptimizer {
      *   "multifactor"  times `factor` (1) at each of the updates in `step`, "(100, 200)"
      *   "poly"         from base to final_lr (0) over max_update updates with power `pwr` (2)
      *   "cosine"       from base to final_lr (0) over max_update updates
-     * @param name may be NULL. NULL: no schedule; the learning rate stays where it is.
+     * @param name may be NULL. NULL: no schedule; the learning rate stays as it is.
      */
     public static native long cohort_optimizer_set_lr_schedule(long optimizer, String name, Pointer keys, Pointer values, long num_attrs);
 
@@ -141,11 +142,11 @@ public final class CohortOptimizer {
 
     /**
      * Updates one parameter from its gradient. Queued.
-     * Returns: NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION: what it
-     *   would read is known to be bad. Then it is not counted. If it fails later, weight and states are bad until they are
-     *   written again, the states by cohort_optimizer_load_states().
-     * @param param The name that states, counts and multipliers go by.
-     * @param copy Which copy of the parameter this is: each has states of its own. 0 for the only one.
+     * Returns: NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION if an array
+     *   that it reads is known to be bad; then the update is not counted. If the update fails later, weight and states are
+     *   bad until they are written again, the states by cohort_optimizer_load_states().
+     * @param param The parameter's name, under which states, counts and multipliers are kept.
+     * @param copy The index of this copy of the parameter: each copy has states of its own. 0 for the only one.
      * @param weight The parameter; written.
      * @param grad Its gradient: of the same shape, dtype and context.
      */
@@ -153,7 +154,7 @@ public final class CohortOptimizer {
 
     /**
      * Takes the multipliers of a symbol's variables: their `__lr_mult__` and `__wd_mult__`. Multipliers set by
-     * cohort_optimizer_set_mult() win.
+     * cohort_optimizer_set_mult() override them.
      */
     public static native long cohort_optimizer_use_symbol(long optimizer, long symbol);
 }

@@ -35,7 +35,7 @@ public final class CohortSymbol {
 
     /**
      * Replaces variables by other symbols, in a copy.
-     * @param names may be NULL. The variable that each is for; NULL: in the order of the arguments. Unknown: COHORT_ERROR_NAME.
+     * @param names may be NULL. The variable that each symbol replaces; NULL: in the order of the arguments. Unknown: COHORT_ERROR_NAME.
      * @param inputs Symbols of one output each.
      * @param name may be NULL. The head's new name; NULL or "": it keeps its own.
      */
@@ -52,10 +52,10 @@ public final class CohortSymbol {
      *   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing
      *   COHORT_ERROR_INVALID_ARGUMENT  an attribute out of its range; too many inputs; an input of several outputs
      * @param op An operator's name, as cohort_operator_name() lists them.
-     * @param name may be NULL. The node's name; NULL or "": the operator's in lower case and a number, unique in the process, so that whatever anybody composes fits into one network. Which number it is depends on who else composes: who saves parameters gives names, as frontends do that count by thread or by scope.
-     * @param keys The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An operator that has none takes and keeps any, as in MXNet.
-     * @param inputs Symbols of one output each. An operator that takes any number of inputs gets one symbol for each, and counts them itself if its count attribute is not among the keys. An operator that runs graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp: graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk, _sg_mkldnn_selfatt_valatt: layer) gets these first, each a symbol of all outputs of its graph, whose variables are its inputs; the rest attributes tell as in MXNet's JSON.
-     * @param input_names may be NULL. The operator's input that each is for; NULL: in the operator's order.
+     * @param name may be NULL. The node's name; NULL or "": the operator's name in lower case and a number that is unique in the process, so that all symbols of a process fit into one network. The number depends on what else the process composes: give names if parameters are saved, as frontends do that count by thread or by scope.
+     * @param keys The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An operator without attributes takes and keeps any, as in MXNet.
+     * @param inputs Symbols of one output each. An operator that takes any number of inputs counts them itself if its count attribute is not among the keys. An operator that runs graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp: graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk, _sg_mkldnn_selfatt_valatt: layer) takes these first: for each a symbol of all outputs of the graph, whose variables are its inputs. Attributes say the rest, as in MXNet's JSON.
+     * @param input_names may be NULL. The operator's input that each symbol is for; NULL: in the operator's order.
      */
     public static native long cohort_symbol_create(String op, String name, Pointer keys, Pointer values, long num_attrs, long[] inputs, Pointer input_names, long num_inputs, long[] out_symbol);
 
@@ -67,8 +67,8 @@ public final class CohortSymbol {
 
     /**
      * Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
-     * Returns: NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, operators that are not known (the
-     *   error names all of them, each with its nodes) or an attribute that is not (it names node and operator).
+     * Returns: NULL, or COHORT_ERROR_FORMAT: other JSON, indices out of range, a cycle, unknown operators (the error names
+     *   all of them, each with its nodes) or an unknown attribute (the error names node and operator).
      * @param bytes The length of json, without an ending zero.
      */
     public static native long cohort_symbol_from_json(byte[] json, long bytes, long[] out_symbol);
@@ -79,7 +79,7 @@ public final class CohortSymbol {
     /**
      * As cohort_symbol_infer_shape(), for dtypes: known's shapes are not read; contradictions are COHORT_ERROR_DTYPE.
      * @param known may be NULL. Shapes by name, of arguments or auxiliary states; entries without names are taken in the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none. `__shape__` attributes take part.
-     * @param partial 1: what was found, also when it is not all.
+     * @param partial 1: gives what was found even if it is not all.
      * @param out_complete 1 if every shape is known, else 0.
      * @param out_args may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
      * @param out_outputs may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
@@ -93,7 +93,7 @@ public final class CohortSymbol {
      *   COHORT_ERROR_NAME   a known name is neither argument nor auxiliary state
      *   COHORT_ERROR_SHAPE  shapes contradict (the error names the node, what it was given and what it infers)
      * @param known may be NULL. Shapes by name, of arguments or auxiliary states; entries without names are taken in the order of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none. `__shape__` attributes take part.
-     * @param partial 1: what was found, also when it is not all.
+     * @param partial 1: gives what was found even if it is not all.
      * @param out_complete 1 if every shape is known, else 0.
      * @param out_args may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
      * @param out_outputs may be NULL, NULL may come out. Names and shapes in list order; NULL if incomplete and not partial.
@@ -116,7 +116,7 @@ public final class CohortSymbol {
     public static native long cohort_symbol_name(long symbol, long[] out_name);
 
     /**
-     * A name of a list. Output names: a variable's own; `&lt;node&gt;_output`; `&lt;node&gt;_&lt;output&gt;` if the operator has several.
+     * A name of a list. Output names: the name of a variable; `&lt;node&gt;_output`; `&lt;node&gt;_&lt;output&gt;` if there are several.
      */
     public static native long cohort_symbol_name_at(long symbol, int list, long index, long[] out_name);
 
@@ -129,7 +129,7 @@ public final class CohortSymbol {
     /** How many nodes the symbol's JSON has, variables included. */
     public static native long cohort_symbol_num_nodes(long symbol, long[] out_num);
 
-    /** Makes a symbol of one head. */
+    /** Makes a symbol of one head of another symbol. */
     public static native long cohort_symbol_output(long symbol, long index, long[] out_symbol);
 
     /** As cohort_symbol_output(), by output name. Unknown or ambiguous: COHORT_ERROR_NAME. */
@@ -152,10 +152,10 @@ public final class CohortSymbol {
      * Makes a variable.
      *
      *
-     * What the library reads of them, at the call that uses it: `__shape__` "(4, 5)", 0 where not known; `__dtype__` the
-     * number of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the same of COHORT_STORAGE_; `__layout__` "TNC";
+     * The library reads these, at the call that uses them: `__shape__` "(4, 5)", 0 where not known; `__dtype__` the number
+     * of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the number of a COHORT_STORAGE_ constant; `__layout__` "TNC";
      * `__lr_mult__` and `__wd_mult__` "0.5"; `__ctx_group__` any word, see cohort_group_options; `__init__`, see
-     * cohort_initializer_apply(). All others are kept for the caller, and in JSON.
+     * cohort_initializer_apply(). It keeps all others for the caller, and in JSON.
      * @param name Not empty.
      * @param keys Attributes; each key starts and ends with two underscores (`__shape__`, `__lr_mult__`), or is one of the short names ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage. Others: COHORT_ERROR_NAME.
      */

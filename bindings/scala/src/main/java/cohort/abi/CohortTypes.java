@@ -12,8 +12,8 @@ public final class CohortTypes {
     }
 
     /**
-     * How many handles are alive in this process, errors included. 0 at the end of a program that frees what it was given.
-     * Any thread.
+     * How many handles are alive in this process, errors included. 0 at the end of a program that frees all its handles.
+     * Any thread may call it.
      */
     public static native long cohort_live_handles();
 }

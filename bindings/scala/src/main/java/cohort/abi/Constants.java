@@ -9,19 +9,21 @@ public final class Constants {
 
     public static final String VERSION = "0.1.0";
     public static final int SOVERSION = 0;
-    /** How many axes an array can have. Buffers of this many int64_t hold any shape. */
+    /** The most axes that an array can have. A buffer of this many int64_t holds any shape. */
     public static final int MAX_AXES = 32;
-    /** As num_axes: the shape is not known. A single unknown axis length is 0 where a function says so. */
+    /**
+     * As a value of num_axes: the shape is not known. An axis of unknown length has length 0 where a function says so.
+     */
     public static final int UNKNOWN_SHAPE = -1;
 
-    /** What a calibration makes of the numbers that it sees. */
+    /** How a calibration gets a range from the numbers that it observes. */
     public static final class CalibrationMethod {
         private CalibrationMethod() {
         }
 
         /** the range from the least to the largest */
         public static final int MIN_MAX = 0;
-        /** that range cut off where bytes tell most of how the numbers are distributed */
+        /** that range cut off where 8 bits keep most of the distribution */
         public static final int ENTROPY = 1;
     }
 
@@ -57,14 +59,15 @@ public final class Constants {
     }
 
     /**
-     * Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and
-     * the handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
+     * Classes of errors. When memory runs out, the call that needed it, or that waited for work which needed it, returns an
+     * error that says so, and all handles stay usable. The library cannot handle failed allocations inside libgomp and
+     * oneDNN.
      */
     public static final class ErrorClass {
         private ErrorClass() {
         }
 
-        /** what cohort_error_code() says of NULL */
+        /** the class of NULL */
         public static final int SUCCESS = 0;
         /** a wrong handle, count, range or constant; options that contradict */
         public static final int ERROR_INVALID_ARGUMENT = 1;
@@ -74,7 +77,7 @@ public final class Constants {
         public static final int ERROR_SHAPE = 3;
         /** dtypes that differ or cannot be inferred */
         public static final int ERROR_DTYPE = 4;
-        /** a right call at the wrong moment */
+        /** a valid call at the wrong time */
         public static final int ERROR_STATE = 5;
         /** a feature that this build or device does not offer */
         public static final int ERROR_UNSUPPORTED = 6;
@@ -84,9 +87,9 @@ public final class Constants {
         public static final int ERROR_FORMAT = 8;
         /** the file system */
         public static final int ERROR_IO = 9;
-        /** no room on the host or a device */
+        /** no memory left on the host or a device */
         public static final int ERROR_OUT_OF_MEMORY = 10;
-        /** work on a device failed; out at the call that waited for it */
+        /** work on a device failed; returned by a call that waits for it */
         public static final int ERROR_EXECUTION = 11;
         /** a defect in this library */
         public static final int ERROR_INTERNAL = 12;
@@ -107,7 +110,7 @@ public final class Constants {
         public static final int OUTPUTS = 3;
     }
 
-    /** What backward does with the gradient of an argument; "null", "write" and "add" as text. */
+    /** How backward treats the gradient of an argument; "null", "write" and "add" as text. */
     public static final class GradReq {
         private GradReq() {
         }
@@ -116,7 +119,7 @@ public final class Constants {
         public static final int NULL = 0;
         /** each backward overwrites it */
         public static final int WRITE = 1;
-        /** each backward adds to it; setting it to zero is the caller's */
+        /** each backward adds to it; the caller sets it to zero */
         public static final int ADD = 3;
     }
 
@@ -170,7 +173,7 @@ public final class Constants {
     }
 
     /**
-     * What an operator does where a network computes in a narrower type than that of its arrays (compute_dtype).
+     * How an operator works if a network computes in a narrower type than that of its arrays (compute_dtype).
      */
     public static final class Precision {
         private Precision() {
@@ -180,7 +183,7 @@ public final class Constants {
         public static final int OWN = 0;
         /** computes in the narrower type: products of matrices */
         public static final int NARROW = 1;
-        /** takes an array in the narrower type as it comes, and gives its result so */
+        /** computes in the narrower type if its input comes in it */
         public static final int FOLLOWS = 2;
     }
 
@@ -189,20 +192,20 @@ public final class Constants {
         private Rounding() {
         }
 
-        /** to the nearest, halves up; what is missing goes to the last device */
+        /** to the nearest, halves up; the last device gets the rest */
         public static final int HALF_UP = 0;
         /** the same with halves to the even number */
         public static final int HALF_EVEN = 1;
-        /** largest remainder, at least one sample per device: works whenever that is possible */
+        /** largest remainder, at least one sample per device: works whenever possible */
         public static final int BALANCED = 2;
     }
 
-    /** What an event is about. */
+    /** Kinds of events. */
     public static final class SpanKind {
         private SpanKind() {
         }
 
-        /** a step of a network, or of an operator that was applied at once */
+        /** a step of a network, or of an operator applied to arrays */
         public static final int OPERATOR = 0;
         /** steps that were queued together: "forward", "backward", "update" */
         public static final int PASS = 1;
@@ -211,11 +214,11 @@ public final class Constants {
         public static final int EXCHANGE = 3;
         /** a parameter, or a part of one */
         public static final int UPDATE = 4;
-        /** a queue, for another one */
+        /** a queue waits for another one */
         public static final int WAIT = 5;
-        /** a thread of the host's, in a call that starts passes */
+        /** a host thread is in a call that starts passes */
         public static final int CALL = 6;
-        /** what the host says of itself: cohort_trace_begin() */
+        /** a span of the host's own: cohort_trace_begin() */
         public static final int USER = 7;
     }
 
@@ -246,7 +249,7 @@ public final class Constants {
         /** all variables, arguments and auxiliary states interleaved */
         public static final int INPUTS = 3;
         /**
-         * arguments that reach the outputs by way of the label of a loss alone, SoftmaxOutput's and the like: inference needs no values of them
+         * arguments that outputs need only as labels of losses such as SoftmaxOutput: inference needs no values of them
          */
         public static final int LABELS = 4;
     }
@@ -267,11 +270,11 @@ public final class Constants {
         private UpdateMode() {
         }
 
-        /** one update from the sum over the devices, copied to all; gradients stay */
+        /** one update from the sum over the devices, copied to all; gradients do not change */
         public static final int ON_STORE = 0;
         /** the sum replaces each device's gradient, and each device updates its own */
         public static final int PER_DEVICE = 1;
-        /** each device updates from its own gradient; devices may part */
+        /** each device updates from its own gradient; devices may differ then */
         public static final int NO_STORE = 2;
     }
 }
