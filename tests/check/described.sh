@@ -33,7 +33,7 @@ refuses 'describes no is_train' include/cohort/manager.h 's/@as cohort_group_run
 refuses 'whose is it' bindings/abi.notes '/^cohort_ndarray_data.out_data /d'
 refuses 'not called out_' bindings/abi.notes '/^cohort_ndarray_wrap.data  *direction/d'
 refuses 'nothing at cohort_arrays_count.arrays that needs a note' bindings/abi.notes '$a cohort_arrays_count.arrays count num'
-refuses 'which it does not take' include/cohort/arrays.h 's/@param context  Where/@param places  Where/'
+refuses 'which it does not take' include/cohort/arrays.h 's/@param context  /@param places  /'
 refuses 'what is a .float.' include/cohort/ndarray.h 's/double high/float high/'
 refuses "what is 'COHORT_EXTERN" include/cohort/arrays.h 's/^COHORT_API void/COHORT_EXTERN void/'
 echo "described: $(grep -c '"params": \[' bindings/abi.json) functions and callbacks as bindings/abi.json has them"
