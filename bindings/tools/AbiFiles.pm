@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is made of the description of the ABI for C, Perl and Python. Each function gives the whole text of a file.
+# Generates the files for C, Perl and Python from the description of the ABI. Each function returns the text of a file.
 package AbiFiles;
 use strict;
 use warnings;
@@ -20,7 +20,7 @@ sub text_of {
     return qq("$value");
 }
 
-# JSON, a parameter, field or constant on a line of its own.
+# JSON with a line for each parameter, field and constant.
 sub json {
     my ($value, $indent) = @_;
     $indent //= '';
@@ -37,7 +37,7 @@ sub json {
 
 sub description { my ($abi) = @_; return json($abi) . "\n" }
 
-# What the comment and the tags of a parameter say, "" if nothing.
+# Tags and text of a parameter in words, "" if there are none.
 sub param_doc {
     my ($p) = @_;
     my @tags = (($p->{nullable} // '') eq 'yes' ? 'may be NULL' : (), $p->{null_entries} ? 'entries may be NULL' : (),
@@ -81,8 +81,8 @@ sub c_functions {
 C
 }
 
-# A program that a C compiler takes only if the headers are what the description says: types of functions, fields and
-# callbacks, constants, sizes and offsets on 64-bit systems.
+# A program that compiles only if the headers agree with the description: types of functions, fields and callbacks,
+# constants, sizes and offsets on 64-bit systems.
 sub c_proof {
     my ($abi) = @_;
     my @lines = ('/* Made from bindings/abi.json: compiles if the headers are what that says. */', '#include "cohort/cohort.h"', '#include <stddef.h>',
@@ -174,8 +174,8 @@ TAIL
 my %python = (int32 => 'c_int32', bool => 'c_int32', constant => 'c_int32', int64 => 'c_int64', uint64 => 'c_uint64', size => 'c_size_t',
     double => 'c_double', nothing => 'None', error => 'c_void_p', text => 'c_char_p');
 
-# Handles, and what comes out as text, are addresses; so are lists, out parameters and structs, for all of which ctypes
-# takes its own arrays and references.
+# Handles and returned text are addresses. So are lists, out parameters and structs, for which ctypes takes its arrays
+# and references.
 sub python_type {
     my ($p) = @_;
     my ($kind, $type) = ($p->{kind}, $p->{type});
@@ -230,7 +230,7 @@ HEAD
     $made .= "\n\n" . python_struct($struct{$_}) for grep { !$calls->($_) } @ordered;
     $made .= "\n\n";
     for my $c (@{$abi->{callbacks}}) {
-        # Numbers and addresses: text and handles are made of them by who knows how long they live.
+        # Text and handles arrive as addresses: only the callback knows how long they live.
         my @types = map { python_type($_) =~ s/^c_char_p$/c_void_p/r } @{$c->{params}};
         my $line = "$c->{name} = CFUNCTYPE(" . join(', ', $python{$c->{returns}{kind}}, @types) . ")\n";
         $line = "$c->{name} = CFUNCTYPE(\n    " . join(', ', $python{$c->{returns}{kind}}, @types) . "\n)\n" if length $line > 121;
@@ -240,7 +240,7 @@ HEAD
     return $made;
 }
 
-# What the loader declares on the library.
+# The declarations for the loader of the library.
 sub python_functions {
     my ($abi) = @_;
     my $made = <<"HEAD";

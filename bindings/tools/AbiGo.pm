@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is made of the description of the ABI for Go. Each function gives the whole text of a file, as gofmt has it.
+# Generates the files for Go from the description of the ABI. Each function returns the text of a file in gofmt's format.
 package AbiGo;
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ sub header {
 
 sub cgo { return "/*\n#include <cohort/cohort.h>\n*/\nimport \"C\"\n\n" }
 
-# What the names of a family have in common; those of errors are told from success by a word more.
+# The common prefix of the names of a family. Errors drop ERROR_ as well.
 sub prefix {
     my ($family) = @_;
     return qr/^COHORT_(?:ERROR_)?/ if $family->{name} eq 'cohort_error_class';
@@ -49,7 +49,7 @@ sub constants {
     return $made;
 }
 
-# For each kind of handle the function that frees it, and for those that go in by lists a list of them in C's memory.
+# For each kind of handle a function that frees it; for handles in lists a function that makes such a list in C's memory.
 sub lists {
     my ($abi) = @_;
     my %listed;

@@ -41,7 +41,7 @@ sub description {
 
 # ---- notes -----------------------------------------------------------------------------------------------------------
 
-# A line is a place, a key and a value: "cohort_executor_bind.grads count num_args".
+# A line is a parameter or field, a key and a value: "cohort_executor_bind.grads count num_args".
 sub read_notes {
     my ($self, $path) = @_;
     open my $file, '<', $path or die "$path: $!\n";
@@ -106,15 +106,14 @@ sub clean {
 
 sub one_line { my ($text) = @_; $text =~ s/\s*\n\s*/ /g; $text =~ s/^\s+|\s+$//g; return $text }
 
-# The parts of a function's comment: its text, what it says of each parameter, what it returns, and which function's
-# parameters are described by "@as".
+# The parts of a function's comment: its text, the parameters, the returned value, and the function in "@as".
 sub split_doc {
     my ($doc) = @_;
     my ($text, @parts) = split /^(?=@(?:param|return)\b)/m, $doc;
     my (%params, $returns);
     for (@parts) {
         if (/^\@return\s+(.*)/s) {
-            # What comes after an empty line is the function's again.
+            # Text after an empty line belongs to the function again.
             my ($first, $rest) = split /\n\n(?=\S)/, $1, 2;
             ($returns, $text) = ($first, defined $rest ? "$text\n$rest" : $text);
             next;
@@ -131,7 +130,7 @@ sub split_doc {
     return (doc => $text, as => $as, doc_of => \%params, defined $returns ? (returns_doc => no_tags(clean($returns))) : ());
 }
 
-# A text with "@as F()" in words, and F.
+# Replaces "@as F()" in a text by words. Returns the text and F.
 sub without_as {
     my ($text, $words) = @_;
     my $as = $text =~ s/\@as (cohort_\w+)\(\)/$words $1()/ ? $1 : undef;
@@ -201,7 +200,7 @@ sub finish {
     }
 }
 
-# What a value is, from its C type alone: kind, whether it is const, how often it points.
+# Kind, constness and pointer depth of a value, from its C type.
 sub read_type {
     my ($self, $place, $type) = @_;
     my ($const, $base, $rest) = $type =~ /^(const )?(\w+) ?((?:\*|\*const \*)*)$/ or die "$place: what is '$type'?\n";
@@ -217,8 +216,8 @@ sub read_type {
     return \%value;
 }
 
-# Whether a value is a list, and of how many: a note says so, a count of its own (num_NAME, capacity, bytes), or the next
-# count behind a run of lists of which none has one of its own.
+# The count of a list, undef if a value is no list. A note gives it, or a parameter of its own (num_NAME, capacity, bytes),
+# or the next count after a run of lists without counts of their own.
 sub read_count {
     my ($self, $place, $value, $all, $i) = @_;
     my $count = $self->note($place, 'count');
@@ -314,7 +313,7 @@ sub read_null {
     $value->{nullable} = $may ? 'yes' : $empty ? 'if_empty' : 'no';
 }
 
-# What cohort.h says for all functions; callbacks are given contexts.
+# The rules of cohort.h for all functions. Callbacks always get a context.
 sub may_be_null_everywhere {
     my ($self, $owner, $value) = @_;
     return 1 if $value->{name} =~ /user_data$/ || $owner->{name} =~ /_free$/;
@@ -322,7 +321,7 @@ sub may_be_null_everywhere {
     return $value->{struct} =~ /_options$/ || $value->{struct} eq 'cohort_context' && $owner->{name} !~ /_fn$/;
 }
 
-# Whose a value is, where that is not the caller's before and after.
+# The owner of a value, unless it is the caller's all the time.
 sub read_owner {
     my ($self, $owner, $value, $all) = @_;
     my $noted = $self->note("$owner->{name}.$value->{name}", 'ownership');
@@ -359,7 +358,7 @@ sub read_fields {
     my ($self, $struct) = @_;
     my @fields;
     my $text = delete $struct->{text};
-    # A comment with an empty line behind it is about several fields; one right over a field, or behind it, is that field's.
+    # A comment with an empty line after it is about several fields. One right over a field, or after it, is about the field.
     while ($text =~ m{\G\s*(?:/\*(?:(?!\*/).)*\*/[ \t]*\n[ \t]*\n\s*)*(?:/\*((?:(?!\*/).)*)\*/\s*)?([^;/]+);(?:[ \t]*/\*(.*?)\*/)?}gcs) {
         my ($over, $behind) = ($1, $3);
         my ($type, $name) = declaration($2);
@@ -381,7 +380,7 @@ sub read_fields {
     $struct->{fields} = [map { $self->finished($struct, $_) } @fields];
 }
 
-# What stands in the description of a value: no more than cannot be left out. Its C type follows from the rest.
+# The keys of a value in the description. Keys that say nothing are left out; the C type follows from the others.
 sub finished {
     my ($self, $owner, $value) = @_;
     my $place = "$owner->{name}.$value->{name}";
@@ -396,7 +395,7 @@ sub finished {
     return \%kept;
 }
 
-# The C type of a value that is described: what a reader of the description makes of it has to be what the header says.
+# The C type that follows from the other keys. It has to be the one in the header.
 sub c_type {
     my ($value) = @_;
     my ($kind, $out, $list) = ($value->{kind}, $value->{direction} ne 'in', defined $value->{list});

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is made of the description of the ABI for Java, by JNA: a class of native methods for each public header, constants,
-# structs, callbacks, and what tests them. Pointers and sizes are numbers of 64 bits; lists of numbers and out parameters are
-# arrays of Java's.
+# Generates the files for Java (JNA) from the description of the ABI: a class of native methods for each public header,
+# constants, structs, callbacks, and their tests. Pointers and sizes are 64-bit numbers; lists of numbers and out parameters
+# are Java arrays.
 package AbiJava;
 use strict;
 use warnings;
@@ -13,7 +13,7 @@ my %plain = (constant => 'int', bool => 'int', int32 => 'int', int64 => 'long', 
 sub camel_case { my ($name) = @_; return join '', map {ucfirst} split /_/, $name =~ s/^cohort_//r =~ s/\.h$//r }
 sub class_of { my ($header) = @_; return 'Cohort' . camel_case($header) }
 
-# Lists of text are JNA's StringArray; text with a length, or that is written, is bytes.
+# Lists of text are JNA's StringArray; text with a length, and text that is written, is byte[].
 sub type_of {
     my ($p) = @_;
     my ($kind, $type) = @$p{qw(kind type)};
@@ -29,7 +29,7 @@ sub type_of {
     return $plain{$kind} . ($depth > 0 ? '[]' : '');
 }
 
-# In structs and callbacks what points to something is a Pointer, but for handles and user_data.
+# In structs and callbacks an address is a Pointer, except handles and user_data.
 sub inner_type {
     my ($p) = @_;
     my $kind = $p->{kind};
@@ -39,7 +39,7 @@ sub inner_type {
     return $depth ? 'Pointer' : $plain{$kind};
 }
 
-# With a tag of Javadoc for each of the parameters that has something to say.
+# A Javadoc comment with a @param tag for each parameter that has tags or text.
 sub javadoc {
     my ($text, $indent, @params) = @_;
     return '' if !defined $text || $text !~ /\S/;
@@ -116,7 +116,7 @@ sub structs {
         $made .= "    }\n";
     }
     return head('cohort.abi', 'com.sun.jna.Pointer', 'com.sun.jna.Structure')
-        . "/** The structs of the headers; what is in a field has to live as long as the struct is used. */\npublic final class Structs {\n    private Structs() {\n    }\n$made}\n";
+        . "/** The structs of the headers; memory that a field points to must live as long as the struct is used. */\npublic final class Structs {\n    private Structs() {\n    }\n$made}\n";
 }
 
 sub callbacks {
@@ -127,13 +127,13 @@ sub callbacks {
         $made .= "\n" . javadoc($c->{doc}, '    ') . '    public interface ' . camel_case($c->{name}) . " extends Callback {\n        $plain{$c->{returns}{kind}} invoke($params);\n    }\n";
     }
     return head('cohort.abi', 'com.sun.jna.Callback', 'com.sun.jna.Pointer')
-        . "/** The callbacks of the headers; who gives one to the library holds it as long as it may be called. */\npublic final class Callbacks {\n    private Callbacks() {\n    }\n$made}\n";
+        . "/** The callbacks of the headers; keep a reference to a callback as long as the library may call it. */\npublic final class Callbacks {\n    private Callbacks() {\n    }\n$made}\n";
 }
 
-# Layout of structs and bad input, as tests of bindings/scala/src/test/java/cohort/abi.
+# Tests for bindings/scala/src/test/java/cohort/abi: layout of structs, and bad input.
 sub sweep {
     my ($abi) = @_;
-    my $made = head('cohort.abi', 'com.sun.jna.Pointer', 'java.nio.Buffer') . "/** Each struct as C lays it out; each function given nothing, and wrong handles. */\nfinal class Sweep {\n    private Sweep() {\n    }\n\n"
+    my $made = head('cohort.abi', 'com.sun.jna.Pointer', 'java.nio.Buffer') . "/** Each struct as C lays it out; each function with NULL, and with wrong handles. */\nfinal class Sweep {\n    private Sweep() {\n    }\n\n"
         . "    static void layout() {\n";
     for my $s (@{$abi->{structs}}) {
         my $name = camel_case($s->{name});
@@ -162,7 +162,7 @@ sub null_value {
     return $type eq 'int' || $type eq 'long' ? '0' : $type eq 'double' ? '0.0' : '(' . $type . ') null';
 }
 
-# What is valid by itself, but for handles: the address of memory that is none.
+# A valid value, except for handles: an address that is not a handle.
 sub stray_value {
     my ($p) = @_;
     my $type = type_of($p);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is made of the description of the ABI for Rust: a module for each public header, and what tests them.
+# Generates the files for Rust from the description of the ABI: a module for each public header, and tests.
 package AbiRust;
 use strict;
 use warnings;
@@ -30,7 +30,7 @@ sub params {
 
 sub result { my ($function) = @_; return $function->{returns}{type} eq 'void' ? '' : ' -> ' . type_of($function->{returns}{type}) }
 
-# One on a line, as rustfmt would have it: it leaves these files alone.
+# One item on each line, in rustfmt's format, which then leaves these files alone.
 sub header { return "// SPDX-License-Identifier: Apache-2.0\n// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.\n" }
 
 # A module for each public header, by the path below cohort-sys.
@@ -70,7 +70,7 @@ sub declarations {
     return %files;
 }
 
-# With the imports that it needs.
+# A module with the imports that it needs.
 sub module {
     my ($text) = @_;
     my @plain = grep { $text =~ /\b$_\b/ } qw(c_char c_void);
@@ -95,7 +95,7 @@ sub layout {
     return "$made}\n";
 }
 
-# Bad input: every function given nothing, and every function that takes handles given what is none.
+# Bad input: every function with NULL, and every function that takes handles with addresses that are not handles.
 sub sweep {
     my ($abi) = @_;
     my %range = map { my @values = sort { $a <=> $b } map { $_->{value} } @{$_->{values}}; $_->{name} => "$values[0]..=$values[-1]" } @{$abi->{families}};
@@ -103,7 +103,7 @@ sub sweep {
     my @takers = grep { grep { wrong_handle($_) } @{$_->{params}} } @{$abi->{functions}};
     my $strays = join '', map { seen($_, \&stray_value, \%range) } @takers;
     return header() . <<'HEAD' . $nulls . <<'BETWEEN' . $strays . <<'TAIL';
-//! Whatever comes in is refused, or gives what the headers say; it is never read or freed as what it is not.
+//! Bad input is refused, or gives what the headers say; it is never read or freed as if it were valid.
 #![cfg_attr(rustfmt, rustfmt_skip)]
 use cohort_sys::*;
 use std::ffi::CStr;
@@ -220,7 +220,7 @@ BETWEEN
 TAIL
 }
 
-# A statement that makes the call and looks at what it gives.
+# A statement that makes the call and checks its result.
 sub seen {
     my ($f, $value, $range) = @_;
     my $call = "$f->{name}(" . join(', ', map { $value->($_) } @{$f->{params}}) . ')';
@@ -240,7 +240,7 @@ sub null_value {
 
 sub wrong_handle { my ($p) = @_; return $p->{kind} eq 'handle' && $p->{direction} eq 'in' }
 
-# Lists have one entry; structs that may be NULL are, and so is what the library would call or free.
+# Lists have one entry. Structs that may be NULL are NULL, and so is all that the library would call or free.
 sub stray_value {
     my ($p) = @_;
     my $list = defined $p->{list};

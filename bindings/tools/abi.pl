@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
 # SPDX-License-Identifier: Apache-2.0
-# Makes bindings/abi.json from the public headers and bindings/abi.notes, and of that what bindings declare.
+# Makes bindings/abi.json from the public headers and bindings/abi.notes, and from it the declarations of the bindings.
 #   abi.pl [--check]     --check: writes nothing, fails if a file is not what the headers say
 #   abi.pl --proof       writes to standard output a C program that compiles if the headers are what the description says
 use strict;

@@ -133,7 +133,7 @@ class Call:
         return np.resize(np.array([float(value) for value in values.split(",")]), lengths)
 
     def letters(self):
-        """The types for an example: float32 as far as that is taken."""
+        """The types for an example: float32 where the operator takes it."""
         return max((found[0] for found in self.combinations), key=lambda letters: letters.count("f"), default=None)
 
     def run(self):
@@ -197,7 +197,7 @@ def add_types(page, calls):
     if not taken:
         page.add("<p>No inputs: the type is that of the attributes.</p>" if calls else "<p>The types of its inputs are not listed.</p>")
         return
-    page.add("<p>Of the inputs and of the outputs, as MXNet 1.9.1 takes them, too.</p>")
+    page.add("<p>Types of the inputs and of the outputs, which MXNet 1.9.1 takes, too.</p>")
     plain = [pair for pair in taken if len(set(pair[0])) == 1]
     mixed = [pair for pair in taken if len(set(pair[0])) > 1]
 
@@ -224,7 +224,7 @@ def operator_page(name, aliases, calls, examples, formulas):
     if op.inputs:
         if op.count_attribute:
             count = "" if op.count_attribute.startswith("__") else f", which <code>{text(op.count_attribute)}</code> counts"
-            page.add(f"<p>Any number of inputs{count}; the first of these stands for all.</p>")
+            page.add(f"<p>Any number of inputs{count}; the first one here stands for all.</p>")
         rows = []
         for index, item in enumerate(op.inputs):
             role = "auxiliary state" if item.is_aux else "yes" if has_gradient(op, index) else "no"
@@ -288,7 +288,7 @@ def prose(comment):
 
 
 def paragraphs(comment):
-    """Paragraphs and, as they stand, lines that are set in."""
+    """Paragraphs; indented lines are kept as they are."""
     parts = []
     for block in re.split(r"\n\s*\n", comment.strip("\n")):
         for set_in, lines in grouped(block.split("\n"), lambda line: line.startswith("  ")):
@@ -318,7 +318,7 @@ def declaration(item, callback):
 
 
 def param_text(param):
-    """What the comment and the tags of a parameter say."""
+    """Tags and text of a parameter in words."""
     tags = ["may be NULL"] if param.get("nullable") == "yes" else []
     tags += ["entries may be NULL"] if param.get("null_entries") else []
     tags += ["NULL may come out"] if param.get("gives_null") else []

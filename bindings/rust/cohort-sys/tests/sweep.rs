@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
-//! Whatever comes in is refused, or gives what the headers say; it is never read or freed as what it is not.
+//! Bad input is refused, or gives what the headers say; it is never read or freed as if it were valid.
 #![cfg_attr(rustfmt, rustfmt_skip)]
 use cohort_sys::*;
 use std::ffi::CStr;

@@ -5,7 +5,7 @@ package cohort.abi;
 import com.sun.jna.Callback;
 import com.sun.jna.Pointer;
 
-/** The callbacks of the headers; who gives one to the library holds it as long as it may be called. */
+/** The callbacks of the headers; keep a reference to a callback as long as the library may call it. */
 public final class Callbacks {
     private Callbacks() {
     }

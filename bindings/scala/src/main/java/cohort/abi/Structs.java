@@ -5,7 +5,7 @@ package cohort.abi;
 import com.sun.jna.Pointer;
 import com.sun.jna.Structure;
 
-/** The structs of the headers; what is in a field has to live as long as the struct is used. */
+/** The structs of the headers; memory that a field points to must live as long as the struct is used. */
 public final class Structs {
     private Structs() {
     }

@@ -5,7 +5,7 @@ package cohort.abi;
 import com.sun.jna.Pointer;
 import java.nio.Buffer;
 
-/** Each struct as C lays it out; each function given nothing, and wrong handles. */
+/** Each struct as C lays it out; each function with NULL, and with wrong handles. */
 final class Sweep {
     private Sweep() {
     }
