@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cohort bench: how long a step of a network takes, for batches and devices.
+// cohort bench: measures how long a step of a network takes, for batch sizes and devices.
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -17,24 +17,25 @@ using nlohmann::ordered_json;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-struct Setting {
-  int64_t batch;  // 0: as the shapes say
+struct BenchSetting {
+  int64_t batch;  // 0: that of the given shapes
   std::string contexts;
 };
 
-struct Result {
+struct BenchResult {
   int64_t batch = 0;
   double first = 0;           // seconds from the symbol to the end of the first step
-  std::vector<double> steps;  // seconds each, in order of length
+  std::vector<double> steps;  // seconds, sorted
   size_t planned_bytes = 0;   // of all devices together
 
   double quantile(double q) const { return steps[std::min(steps.size() - 1, size_t(q * double(steps.size())))]; }
   double median() const { return quantile(0.5); }
-  double spread() const { return (quantile(0.75) - quantile(0.25)) / 2 / median(); }  // half of the middle half's width
+  // Half the interquartile range, as a share of the median.
+  double spread() const { return (quantile(0.75) - quantile(0.25)) / 2 / median(); }
   double items() const { return double(batch) / median(); }
 };
 
-// Numbers as they might be: small weights, statistics of normal data, inputs from 0 to 1, labels of class 0.
+// Fills an array with plausible numbers: small weights, statistics of normal data, inputs from 0 to 1, labels 0.
 void fill(cohort_ndarray *array, const std::string &name, bool input) {
   const cohort_dtype dtype = query<cohort_dtype>(cohort_ndarray_dtype, array);
   const bool is_float = dtype == COHORT_DTYPE_FLOAT16 || dtype == COHORT_DTYPE_FLOAT32 ||
@@ -55,10 +56,10 @@ void fill_all(const cohort_arrays *arrays) {
   for (size_t i = 0; i < names.size(); ++i) fill(make<NDArray>(cohort_arrays_get, arrays, i).get(), names[i], false);
 }
 
-class Measured {
+class Measurement {
  public:
-  Measured(const std::string &path, const Params *params, Known known, const Setting &setting, int32_t batch_axis,
-           bool train, double seconds)
+  Measurement(const std::string &path, const Params *params, GivenShapes known, const BenchSetting &setting,
+              int32_t batch_axis, bool train, double seconds)
       : train_(train) {
     for (auto &[name, shape] : known.shapes) {
       if (shape.size() <= size_t(batch_axis))
@@ -82,14 +83,14 @@ class Measured {
     std::sort(result_.steps.begin(), result_.steps.end());
   }
 
-  const Result &result() const { return result_; }
+  const BenchResult &result() const { return result_; }
 
  private:
-  void bind(const Network &network, const Known &known, const std::vector<cohort_context> &contexts, int32_t batch_axis,
-            const Params *params) {
+  void bind(const Network &network, const GivenShapes &known, const std::vector<cohort_context> &contexts,
+            int32_t batch_axis, const Params *params) {
     const std::string layout = std::string(size_t(batch_axis), 'T') + "N";
     const Descs data = make<Descs>(cohort_descs_create), label = make<Descs>(cohort_descs_create);
-    for (const Value &value : network.of_kind(Node::kInput)) {
+    for (const ArrayInfo &value : network.of_kind(NetworkNode::kInput)) {
       if (!value.known())
         throw Failure("the shape of '" + value.name + "' is not known: --shape " + value.name + "=..");
       const bool given =
@@ -102,9 +103,9 @@ class Measured {
                              int32_t(value.shape->size()), value.dtype, layout.c_str()));
       (is_label ? labels_ : data_).push_back(std::move(array));
     }
-    if (data_.empty()) throw Failure("no input has a shape: --shape data=..");
+    if (data_.empty()) throw Failure("no input has a shape: give --shape data=..");
     cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
-    const bool in_place = params && !train_;  // used as they lie in their file
+    const bool in_place = params && !train_;  // used in the mapped file, without a copy
     if (in_place) options.arg_params = params->args.get(), options.aux_params = params->aux.get();
     group_ = make<Group>(cohort_group_create, network.symbol.get(), contexts.data(), contexts.size(), data.get(),
                          label.get(), nullptr, size_t(0), cohort_bool(train_), &options);
@@ -146,12 +147,12 @@ class Measured {
     }
   }
 
-  // Losses read none; whatever else is an output gets ones.
+  // Ones for each output; losses ignore them.
   void make_head_gradients() {
     const Descs outputs = make<Descs>(cohort_group_output_shapes, group_.get());
     const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), COHORT_GROUP_OUTPUTS);
     for (size_t i = 0; i < num; ++i) {
-      const Value value = value_at(outputs.get(), i);
+      const ArrayInfo value = value_at(outputs.get(), i);
       const cohort_dtype dtype = value.dtype == COHORT_DTYPE_NONE ? COHORT_DTYPE_FLOAT32 : value.dtype;
       heads_.push_back(
           make<NDArray>(cohort_ndarray_full, value.shape->data(), int32_t(value.shape->size()), dtype, nullptr, 1.0));
@@ -179,11 +180,11 @@ class Measured {
   std::vector<NDArray> data_, labels_, heads_;
   Group group_;
   Optimizer optimizer_;
-  Result result_;
+  BenchResult result_;
 };
 
 void bench(const Arguments &arguments) {
-  std::vector<Setting> settings;
+  std::vector<BenchSetting> settings;
   std::vector<std::string> contexts = arguments.all("--context");
   if (contexts.empty()) contexts = {"cpu(0)"};
   for (const std::string &one : contexts) {
@@ -195,14 +196,14 @@ void bench(const Arguments &arguments) {
   const bool train = arguments.has("--train");
   const double seconds = double(arguments.number("--milliseconds", 1000, 1, 3600000)) / 1000;
   const int32_t batch_axis = int32_t(arguments.number("--batch-axis", 0, 0, COHORT_MAX_AXES - 1));
-  const Known known = known_from(arguments);
+  const GivenShapes known = known_from(arguments);
   if (known.shapes.empty()) throw UsageError("--shape NAME=N,.. of the inputs is missing");
   const std::string &path = arguments.file();
   std::optional<Params> params;
   if (arguments.has("--params")) params = load_params(arguments.one("--params"), load_symbol(path).get());
 
   Tracing tracing(arguments);
-  Table table({true, false, true, true, true, true, true, true});
+  TextTable table({true, false, true, true, true, true, true, true});
   table.add({"batch", "devices", "steps", "first ms", "median ms", "spread", "items/s", "memory"});
   table.line();
   ordered_json json;
@@ -211,17 +212,17 @@ void bench(const Arguments &arguments) {
   json["results"] = ordered_json::array();
   {
     Progress progress("measuring", settings.size());
-    for (const Setting &setting : settings) {
+    for (const BenchSetting &setting : settings) {
       const size_t num_contexts = split(setting.contexts, ',').size();
-      if (setting.batch && setting.batch < int64_t(num_contexts)) {  // the other rows are wanted all the same
+      if (setting.batch && setting.batch < int64_t(num_contexts)) {  // the other rows are measured all the same
         table.add({std::to_string(setting.batch), setting.contexts, "fewer items than devices"});
         json["results"].push_back(
             {{"batch", setting.batch}, {"contexts", setting.contexts}, {"error", "fewer items than devices"}});
         progress.step();
         continue;
       }
-      const Measured measured(path, params ? &*params : nullptr, known, setting, batch_axis, train, seconds);
-      const Result &result = measured.result();
+      const Measurement measured(path, params ? &*params : nullptr, known, setting, batch_axis, train, seconds);
+      const BenchResult &result = measured.result();
       table.add({std::to_string(result.batch), setting.contexts, std::to_string(result.steps.size()),
                  number_text("%.2f", 1e3 * result.first), number_text("%.3f", 1e3 * result.median()),
                  number_text("%.1f %%", 100 * result.spread()), number_text("%.1f", result.items()),
@@ -255,22 +256,19 @@ Command bench_command() {
   return {
       "bench",
       "FILE",
-      "measures how long a step takes, for batches and devices",
-      "FILE is a symbol in JSON. A step takes a batch in and runs forward, with --train backward and an update by SGD, "
-      "too.\n"
-      "Without --params the parameters are small random numbers. The median of the steps is shown, half the width of\n"
-      "the middle half of them (spread), and what the first step took with loading and binding. Devices of one row "
-      "work on\n"
-      "one batch, split over them.\n",
+      "measures how long a step takes, for batch sizes and devices",
+      "FILE is a symbol in JSON. A step loads a batch and runs forward; with --train also backward\n"
+      "and an update with SGD. Without --params the parameters are small random numbers. The table\n"
+      "shows the median of the steps, half their interquartile range (spread), and the time of the\n"
+      "first step with loading and binding. The devices of a row split one batch.\n",
       {kShapeOption,
        kDtypeOption,
        kParamsOption,
-       {"--batch", "N,..", "sizes of the batch, in place of that in the shapes"},
-       {"--batch-axis", "AXIS", "which axis of the inputs is the batch; 0 if it is not given"},
-       {"--context", "CONTEXT,..", "devices, such as cpu(0),cpu(1); may be given again for other rows",
-        Option::kRepeated},
-       {"--train", "", "steps of training"},
-       {"--milliseconds", "N", "how long to measure each row; 1000 if it is not given"},
+       {"--batch", "N,..", "batch sizes, instead of the one in --shape"},
+       {"--batch-axis", "AXIS", "the batch axis of the inputs; default 0"},
+       {"--context", "CONTEXT,..", "devices, such as cpu(0),cpu(1); may be repeated for more rows", Option::kRepeated},
+       {"--train", "", "measure steps of training"},
+       {"--milliseconds", "N", "how long to measure each row; default 1000"},
        kTraceOption,
        kJsonOption},
       bench};

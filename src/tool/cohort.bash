@@ -28,7 +28,7 @@ _cohort() {
       if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
       else
-        # The file in --input data=FILE, and all others.
+        # File names, also in --input data=FILE.
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "${word##*=}")
       fi

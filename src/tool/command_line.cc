@@ -35,7 +35,7 @@ Arguments::Arguments(const Command &command, const std::vector<std::string> &wor
     const size_t equal = word.compare(0, 2, "--") == 0 ? word.find('=') : std::string::npos;
     const std::string name = word.substr(0, equal);
     const Option *option = find(command, name);
-    if (!option) throw UsageError("there is no option " + name);
+    if (!option) throw UsageError("unknown option " + name);
     std::vector<std::string> &values = given_[option->name];
     if (!*option->value) {
       if (equal != std::string::npos) throw UsageError(name + " takes no value");
@@ -56,7 +56,7 @@ Arguments::Arguments(const Command &command, const std::vector<std::string> &wor
   }
   if (positional.empty()) throw UsageError(std::string(command.positional) + " is missing");
   if (positional.size() > 1)
-    throw UsageError("one " + std::string(command.positional) + " is taken, and '" + positional[1] + "' is another");
+    throw UsageError("expected one " + std::string(command.positional) + ", found also '" + positional[1] + "'");
   file_ = positional[0];
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cohort convert: symbols and arrays of older forms to those of MXNet 1.9, and arrays from and to NumPy's files.
+// cohort convert: converts older symbols and arrays to the formats of MXNet 1.9, and arrays from and to NumPy's files.
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -13,7 +13,7 @@ namespace {
 using nlohmann::ordered_json;
 
 void convert_symbol(const std::string &path, const std::string &out, bool as_json) {
-  if (out == "-" && as_json) throw UsageError("--json goes with --output FILE");
+  if (out == "-" && as_json) throw UsageError("--json needs --output FILE");
   const Symbol symbol = load_symbol(path);
   if (out == "-") return print(query<const char *>(cohort_symbol_to_json, symbol.get()) + std::string("\n"));
   check(cohort_symbol_save(symbol.get(), out.c_str()));
@@ -25,7 +25,7 @@ void convert_symbol(const std::string &path, const std::string &out, bool as_jso
   }
 }
 
-// Under the names of a checkpoint: `arg:NAME` and `aux:NAME`, as the symbol says which is which.
+// Names the arrays `arg:NAME` and `aux:NAME` as in a checkpoint of the symbol.
 Arrays as_checkpoint(const std::string &path, const cohort_symbol *symbol) {
   const Params params = load_params(path, symbol);
   Arrays all = make<Arrays>(cohort_arrays_create);
@@ -42,7 +42,7 @@ Arrays as_checkpoint(const std::string &path, const cohort_symbol *symbol) {
 
 void convert_arrays(const Arguments &arguments, const std::string &out, bool as_json) {
   const std::string &path = arguments.file();
-  check_saving(out, 1);  // its name at least
+  check_saving(out, 1);  // at least the name
   Arrays arrays;
   if (arguments.has("--symbol")) {
     arrays = as_checkpoint(path, load_symbol(arguments.one("--symbol")).get());
@@ -62,7 +62,7 @@ void convert(const Arguments &arguments) {
   const std::string out = arguments.one("--output");
   if (out.empty()) throw UsageError("--output FILE is missing");
   const bool symbol = is_json(arguments.file());
-  if (symbol && arguments.has("--symbol")) throw UsageError("--symbol goes with a file of arrays");
+  if (symbol && arguments.has("--symbol")) throw UsageError("--symbol is only for a file of arrays");
   if (symbol) {
     convert_symbol(arguments.file(), out, arguments.has("--json"));
   } else {
@@ -75,14 +75,14 @@ void convert(const Arguments &arguments) {
 Command convert_command() {
   return {"convert",
           "FILE",
-          "brings symbols and parameters of older forms to those of MXNet 1.9",
-          "FILE is a symbol in JSON as MXNet 0.8 to 1.9 wrote it, or arrays: .params of any version, .npy or .npz. "
-          "Arrays are\n"
-          "written as the end of the output's name says. The output appears whole or not at all.\n",
+          "converts older symbols and parameters to the formats of MXNet 1.9",
+          "FILE is a symbol in JSON as MXNet 0.8 to 1.9 wrote it, or arrays: .params of any version, .npy\n"
+          "or .npz. The end of the output's name says how arrays are written. The output appears whole\n"
+          "or not at all.\n",
           {{"--output", "FILE",
-            "where to; of arrays .params, .npy (one array) or .npz; of symbols any name, or '-', which is\n"
+            "the file to write: for arrays .params, .npy (one array) or .npz; for a symbol any name, or '-' for\n"
             "standard output; -o is short for it"},
-           {"--symbol", "FILE", "name the arrays arg:NAME and aux:NAME, as a checkpoint of this symbol has them"},
+           {"--symbol", "FILE", "name the arrays arg:NAME and aux:NAME as in a checkpoint of this symbol"},
            kJsonOption},
           convert};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cohort inspect: what a network or a file of arrays is made of.
+// cohort inspect: shows the contents of a network or of a file of arrays.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,8 +17,8 @@ struct Total {
   int64_t arrays = 0, elements = 0, bytes = 0;
   bool whole = true;  // all shapes are known
 
-  explicit Total(const std::vector<Value> &values) {
-    for (const Value &value : values) {
+  explicit Total(const std::vector<ArrayInfo> &values) {
+    for (const ArrayInfo &value : values) {
       ++arrays;
       whole = whole && value.known();
       if (!value.known()) continue;
@@ -28,19 +28,18 @@ struct Total {
   }
 };
 
-ordered_json list_json(const std::vector<Value> &values) {
+ordered_json list_json(const std::vector<ArrayInfo> &values) {
   ordered_json list = ordered_json::array();
-  for (const Value &value : values) {
+  for (const ArrayInfo &value : values) {
     list.push_back(to_json(value));
     if (value.known()) list.back()["elements"] = value.elements();
   }
   return list;
 }
 
-// ---- operators that are missing
-// --------------------------------------------------------------------------------------
+// ---- operators that are missing -------------------------------------------------------------------------------------
 
-constexpr int kMostNested = 64;  // graphs in graphs; deeper ones are not looked at
+constexpr int kMostNested = 64;  // graphs in graphs; deeper ones are ignored
 
 void find_missing(const nlohmann::json &graph, const std::set<std::string> &known,
                   std::map<std::string, std::vector<std::string>> &missing, int depth = 0) {
@@ -71,7 +70,7 @@ std::map<std::string, std::vector<std::string>> missing_operators(const std::str
   ordered_json json;
   json["file"] = path;
   json["missing"] = ordered_json::array();
-  Table table({false, true, false});
+  TextTable table({false, true, false});
   table.add({"missing", "nodes", "such as"});
   table.line();
   for (const auto &[op, nodes] : missing) {
@@ -89,20 +88,19 @@ std::map<std::string, std::vector<std::string>> missing_operators(const std::str
                 " missing, in " + plural(num_nodes, "node"));
 }
 
-// ---- memory
-// ------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
-struct Plan {
+struct MemoryPlan {
   cohort_memory_info memory = COHORT_MEMORY_INFO_INIT;
-  std::string text;   // of all steps
+  std::string text;   // the steps of the plan
   std::string error;  // why there is no plan
 };
 
-Plan plan_of(const Network &network, const Known &known, const Params *params, const cohort_context &context,
-             bool train) {
-  Plan plan;
+MemoryPlan plan_of(const Network &network, const GivenShapes &known, const Params *params,
+                   const cohort_context &context, bool train) {
+  MemoryPlan plan;
   std::vector<std::string> names;
-  for (const Value &value : network.of_kind(Node::kParameter)) names.push_back(value.name);
+  for (const ArrayInfo &value : network.of_kind(NetworkNode::kParameter)) names.push_back(value.name);
   std::vector<const char *> pointers;
   for (const std::string &name : names) pointers.push_back(name.c_str());
   const std::vector<const char *> write(names.size(), "write");
@@ -129,7 +127,7 @@ const std::pair<const char *, size_t cohort_memory_info::*> kMemory[] = {
     {"of it values", &cohort_memory_info::value_bytes}, {"without reuse", &cohort_memory_info::intermediate_bytes},
 };
 
-ordered_json plan_json(const Plan &plan) {
+ordered_json plan_json(const MemoryPlan &plan) {
   ordered_json json;
   if (!plan.error.empty()) return json["error"] = plan.error, json;
   json["argument_bytes"] = plan.memory.argument_bytes;
@@ -142,9 +140,9 @@ ordered_json plan_json(const Plan &plan) {
   return json;
 }
 
-std::string memory_text(const Plan &inference, const Plan &training) {
+std::string memory_text(const MemoryPlan &inference, const MemoryPlan &training) {
   if (!inference.error.empty()) return "no memory plan: " + inference.error + "\n";
-  Table table({false, true, true});
+  TextTable table({false, true, true});
   table.add({"memory", "inference", "training"});
   table.line();
   for (const auto &[name, member] : kMemory) {
@@ -154,17 +152,16 @@ std::string memory_text(const Plan &inference, const Plan &training) {
   return table.text() + (training.error.empty() ? "" : "no plan for training: " + training.error + "\n");
 }
 
-// ---- a network
-// ---------------------------------------------------------------------------------------------------------
+// ---- a network ------------------------------------------------------------------------------------------------------
 
-// The variables that each layer is the first to read, so that a shared one is counted once.
-std::vector<std::vector<Value>> own_parameters(const Network &network) {
-  std::vector<std::vector<Value>> own(network.nodes.size());
+// The parameters of each layer. A shared one belongs to the layer that reads it first, so it is counted once.
+std::vector<std::vector<ArrayInfo>> own_parameters(const Network &network) {
+  std::vector<std::vector<ArrayInfo>> own(network.nodes.size());
   std::vector<bool> seen(network.nodes.size(), false);
   for (size_t i = 0; i < network.nodes.size(); ++i) {
-    for (const Node::Source &source : network.nodes[i].inputs) {
-      const Node::Kind kind = network.nodes[source.node].kind;
-      if ((kind != Node::kParameter && kind != Node::kAuxiliary) || seen[source.node]) continue;
+    for (const NetworkNode::Source &source : network.nodes[i].inputs) {
+      const NetworkNode::Kind kind = network.nodes[source.node].kind;
+      if ((kind != NetworkNode::kParameter && kind != NetworkNode::kAuxiliary) || seen[source.node]) continue;
       seen[source.node] = true;
       own[i].push_back(network.value({source.node, 0}));
     }
@@ -179,19 +176,20 @@ std::string count_text(const Total &total) {
 
 ordered_json network_json(const Network &network, const std::string &path) {
   const auto own = own_parameters(network);
-  const std::vector<Value> params = network.of_kind(Node::kParameter), aux = network.of_kind(Node::kAuxiliary);
+  const std::vector<ArrayInfo> params = network.of_kind(NetworkNode::kParameter),
+                               aux = network.of_kind(NetworkNode::kAuxiliary);
   ordered_json json;
   json["file"] = path;
   json["missing"] = ordered_json::array();
-  json["inputs"] = list_json(network.of_kind(Node::kInput));
+  json["inputs"] = list_json(network.of_kind(NetworkNode::kInput));
   json["outputs"] = list_json(network.outputs());
   json["layers"] = ordered_json::array();
   for (size_t i = 0; i < network.nodes.size(); ++i) {
-    const Node &node = network.nodes[i];
-    if (node.kind != Node::kOperator) continue;
+    const NetworkNode &node = network.nodes[i];
+    if (node.kind != NetworkNode::kOperator) continue;
     ordered_json layer, outputs = ordered_json::array(), inputs = ordered_json::array();
     for (const auto &output : node.outputs) outputs.push_back(to_json(output.second));
-    for (const Node::Source &source : node.inputs) inputs.push_back(network.nodes[source.node].name);
+    for (const NetworkNode::Source &source : node.inputs) inputs.push_back(network.nodes[source.node].name);
     layer["name"] = node.name;
     layer["operator"] = node.op;
     layer["attributes"] = node.attrs;
@@ -215,20 +213,20 @@ ordered_json network_json(const Network &network, const std::string &path) {
 
 std::string network_text(const Network &network, const std::string &path) {
   const auto own = own_parameters(network);
-  Table variables({false, false, false});
-  for (const Value &value : network.of_kind(Node::kInput)) {
+  TextTable variables({false, false, false});
+  for (const ArrayInfo &value : network.of_kind(NetworkNode::kInput)) {
     variables.add({"input   " + printable(value.name), shape_text(value.shape), dtype_text(value.dtype)});
   }
-  for (const Value &value : network.outputs()) {
+  for (const ArrayInfo &value : network.outputs()) {
     variables.add({"output  " + printable(value.name), shape_text(value.shape), dtype_text(value.dtype)});
   }
-  Table layers({false, false, false, false, true});
+  TextTable layers({false, false, false, false, true});
   layers.add({"layer", "operator", "output", "type", "parameters"});
   layers.line();
   size_t num_layers = 0;
   for (size_t i = 0; i < network.nodes.size(); ++i) {
-    const Node &node = network.nodes[i];
-    if (node.kind != Node::kOperator) continue;
+    const NetworkNode &node = network.nodes[i];
+    if (node.kind != NetworkNode::kOperator) continue;
     ++num_layers;
     std::string name = printable(node.name), op = printable(node.op), count = count_text(Total(own[i]));
     for (const auto &output : node.outputs) {
@@ -237,7 +235,7 @@ std::string network_text(const Network &network, const std::string &path) {
     }
   }
   layers.line();
-  const Total params(network.of_kind(Node::kParameter)), aux(network.of_kind(Node::kAuxiliary));
+  const Total params(network.of_kind(NetworkNode::kParameter)), aux(network.of_kind(NetworkNode::kAuxiliary));
   std::string text = printable(path) + ": " + plural(num_layers, "layer") + ", " +
                      plural(network.nodes.size(), "node") + "\n\n" + variables.text() + "\n" + layers.text();
   for (const auto &[what, total] : {std::pair("parameter", &params), std::pair("auxiliary state", &aux)}) {
@@ -247,12 +245,12 @@ std::string network_text(const Network &network, const std::string &path) {
   const std::vector<std::string> unknown = network.unknown();
   if (!unknown.empty()) {
     std::vector<std::string> inputs;
-    for (const Value &value : network.of_kind(Node::kInput)) {
+    for (const ArrayInfo &value : network.of_kind(NetworkNode::kInput)) {
       if (!value.known()) inputs.push_back(value.name);
     }
     if (inputs.empty()) inputs = unknown;
     text += "Not all shapes are known; --shape " + printable(inputs[0]) + "=.. gives that of " + printable(inputs[0]);
-    if (inputs.size() > 1) text += ", and " + plural(inputs.size() - 1, "other") + " may be wanted";
+    if (inputs.size() > 1) text += ", and " + plural(inputs.size() - 1, "other") + " may be needed";
     text += ".\n";
   }
   return text;
@@ -261,7 +259,7 @@ std::string network_text(const Network &network, const std::string &path) {
 void inspect_arrays(const std::string &path, bool as_json) {
   const Arrays arrays = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
   const std::vector<std::string> names = names_of(arrays.get());
-  std::vector<Value> values;
+  std::vector<ArrayInfo> values;
   for (size_t i = 0; i < names.size(); ++i) {
     const NDArray array = make<NDArray>(cohort_arrays_get, arrays.get(), i);
     if (array) values.push_back(value_of(array.get(), names[i]));
@@ -272,7 +270,7 @@ void inspect_arrays(const std::string &path, bool as_json) {
     json["file"] = path;
     json["arrays"] = ordered_json::array();
     int64_t elements = 0;
-    for (const Value &value : values) {
+    for (const ArrayInfo &value : values) {
       json["arrays"].push_back(to_json(value));
       json["arrays"].back()["elements"] = value.elements();
       elements += value.elements();
@@ -281,10 +279,10 @@ void inspect_arrays(const std::string &path, bool as_json) {
     print(json);
     return;
   }
-  Table table({false, false, false, true});
+  TextTable table({false, false, false, true});
   table.add({"array", "shape", "type", "elements"});
   table.line();
-  for (const Value &value : values) {
+  for (const ArrayInfo &value : values) {
     table.add(
         {printable(value.name), shape_text(value.shape, "0"), dtype_text(value.dtype), with_commas(value.elements())});
   }
@@ -298,11 +296,11 @@ void inspect(const Arguments &arguments) {
   const bool as_json = arguments.has("--json");
   if (!is_json(path)) {
     for (const char *option : {"--params", "--shape", "--dtype", "--context", "--plan"}) {
-      if (arguments.has(option)) throw UsageError(option + std::string(" goes with a symbol"));
+      if (arguments.has(option)) throw UsageError(option + std::string(" is only for a symbol"));
     }
     return inspect_arrays(path, as_json);
   }
-  const Known known = known_from(arguments);
+  const GivenShapes known = known_from(arguments);
   const cohort_context context = parse_context(arguments.one("--context", "cpu(0)"));
   Symbol symbol;
   try {
@@ -316,7 +314,7 @@ void inspect(const Arguments &arguments) {
   if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol.get());
   const Params *const given = params ? &*params : nullptr;
   const Network network = make_network(std::move(symbol), known, given);
-  Plan inference, training;
+  MemoryPlan inference, training;
   if (network.unknown().empty()) {
     inference = plan_of(network, known, given, context, false);
     training = plan_of(network, known, given, context, true);
@@ -338,15 +336,14 @@ void inspect(const Arguments &arguments) {
 Command inspect_command() {
   return {"inspect",
           "FILE",
-          "shows the layers of a network, with shapes, types, parameters and the memory it takes",
-          "FILE is a symbol in JSON, or a file of arrays, which are listed. Where an operator is missing, all that are "
-          "missing\n"
-          "are listed with their nodes, and the exit status is 1.\n",
+          "shows the layers of a network, with shapes, types, parameters and memory",
+          "FILE is a symbol in JSON, or a file of arrays, which are listed. If Cohort lacks operators of\n"
+          "the symbol, all of them are listed with their nodes, and the exit status is 1.\n",
           {kParamsOption,
            kShapeOption,
            kDtypeOption,
-           {"--context", "CONTEXT", "the device to plan memory for, such as gpu(0); cpu(0) if it is not given"},
-           {"--plan", "", "the steps of the plan for inference, too"},
+           {"--context", "CONTEXT", "the device to plan memory for, such as gpu(0); default cpu(0)"},
+           {"--plan", "", "show the steps of the plan for inference, too"},
            kJsonOption},
           inspect};
 }

@@ -17,13 +17,13 @@ namespace {
 
 using nlohmann::json;
 
-// What is read gives way: it cannot be read again.
+// A pipe cannot be read twice.
 bool is_pipe(const std::string &path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
 }
 
-// Where nobody says which variables are parameters, the operators' names for their inputs do, or the variables' own.
+// Without --params, a variable counts as a parameter if its name, or the operator's name for the input, ends like one.
 bool sounds_like_parameter(const std::string &name) {
   for (const char *end : {"weight", "bias", "gamma", "beta", "parameters", "alpha", "_scale", "moving_mean",
                           "moving_var", "running_mean", "running_var"}) {
@@ -32,7 +32,7 @@ bool sounds_like_parameter(const std::string &name) {
   return false;
 }
 
-std::string input_name(const Node &node, size_t index) {
+std::string input_name(const NetworkNode &node, size_t index) {
   size_t num_inputs = 0;
   check(cohort_operator_info(node.op.c_str(), nullptr, nullptr, nullptr, &num_inputs, nullptr, nullptr));
   if (index >= num_inputs) return "";
@@ -41,22 +41,22 @@ std::string input_name(const Node &node, size_t index) {
   return name;
 }
 
-std::vector<Node::Source> parse_sources(const json &list) {
-  std::vector<Node::Source> sources;
+std::vector<NetworkNode::Source> parse_sources(const json &list) {
+  std::vector<NetworkNode::Source> sources;
   for (const json &entry : list) sources.push_back({entry.at(0).get<size_t>(), entry.at(1).get<size_t>()});
   return sources;
 }
 
 template <typename Infer>
-Descs infer_outputs(Infer infer, const cohort_symbol *symbol, const Known &known, const Params *params) {
+Descs infer_outputs(Infer infer, const cohort_symbol *symbol, const GivenShapes &known, const Params *params) {
   cohort_bool complete = 0;
   cohort_descs *outputs = nullptr;
   check(infer(symbol, make_descs(known, params, symbol).get(), 1, &complete, nullptr, &outputs, nullptr));
   return Descs(outputs);
 }
 
-// Of the internals of a symbol. A variable of which nothing follows is float32, as it is when the symbol is bound.
-Descs infer_types(const cohort_symbol *internals, Known known, const Params *params) {
+// Infers the types of a symbol's internals. A variable whose type does not follow is float32, as in binding.
+Descs infer_types(const cohort_symbol *internals, GivenShapes known, const Params *params) {
   std::set<std::string> variables, settled;
   for (const std::string &name : names_of(internals, COHORT_SYMBOL_INPUTS)) variables.insert(name);
   for (;;) {
@@ -64,7 +64,7 @@ Descs infer_types(const cohort_symbol *internals, Known known, const Params *par
     const size_t num = query<size_t>(cohort_descs_num, types.get());
     bool all = true;
     for (size_t i = 0; all && i < num; ++i) {
-      const Value value = value_at(types.get(), i);
+      const ArrayInfo value = value_at(types.get(), i);
       if (value.dtype != COHORT_DTYPE_NONE || !variables.count(value.name) || !settled.insert(value.name).second)
         continue;
       known.dtypes.emplace_back(value.name, COHORT_DTYPE_FLOAT32);
@@ -75,16 +75,16 @@ Descs infer_types(const cohort_symbol *internals, Known known, const Params *par
 }
 
 // The library has just written this JSON, so it is well formed.
-void read_nodes(const cohort_symbol *symbol, std::vector<Node> &nodes, std::vector<Node::Source> &heads) {
+void read_nodes(const cohort_symbol *symbol, std::vector<NetworkNode> &nodes, std::vector<NetworkNode::Source> &heads) {
   const json graph = json::parse(query<const char *>(cohort_symbol_to_json, symbol));
   nodes.clear();
   for (const json &entry : graph.at("nodes")) {
-    Node node;
+    NetworkNode node;
     node.name = entry.at("name").get<std::string>();
     node.op = entry.at("op").get<std::string>();
     if (node.op == "null") {
       node.op.clear();
-      node.kind = Node::kInput;
+      node.kind = NetworkNode::kInput;
     }
     if (entry.count("attrs")) node.attrs = entry.at("attrs").get<std::map<std::string, std::string>>();
     node.inputs = parse_sources(entry.at("inputs"));
@@ -93,7 +93,7 @@ void read_nodes(const cohort_symbol *symbol, std::vector<Node> &nodes, std::vect
   heads = parse_sources(graph.at("heads"));
 }
 
-void find_kinds(Network &network, const Known &known, const Params *params) {
+void find_kinds(Network &network, const GivenShapes &known, const Params *params) {
   std::set<std::string> aux, given, inputs;
   for (const std::string &name : names_of(network.symbol.get(), COHORT_SYMBOL_AUX)) aux.insert(name);
   if (params) {
@@ -101,17 +101,17 @@ void find_kinds(Network &network, const Known &known, const Params *params) {
   }
   for (const auto &shape : known.shapes) inputs.insert(shape.first);
   std::vector<bool> seen(network.nodes.size(), false);
-  for (const Node &reader : network.nodes) {
+  for (const NetworkNode &reader : network.nodes) {
     for (size_t i = 0; i < reader.inputs.size(); ++i) {
-      Node &node = network.nodes[reader.inputs[i].node];
-      if (node.kind == Node::kOperator || seen[reader.inputs[i].node]) continue;
+      NetworkNode &node = network.nodes[reader.inputs[i].node];
+      if (node.kind == NetworkNode::kOperator || seen[reader.inputs[i].node]) continue;
       seen[reader.inputs[i].node] = true;
       if (aux.count(node.name)) {
-        node.kind = Node::kAuxiliary;
+        node.kind = NetworkNode::kAuxiliary;
       } else if (given.count(node.name) || (!params && !inputs.count(node.name) &&
                                             (node.attrs.count("__init__") || sounds_like_parameter(node.name) ||
                                              sounds_like_parameter(input_name(reader, i))))) {
-        node.kind = Node::kParameter;
+        node.kind = NetworkNode::kParameter;
       }
     }
   }
@@ -123,9 +123,9 @@ bool ends_with(const std::string &text, const std::string &end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-bool Value::known() const { return shape && std::find(shape->begin(), shape->end(), 0) == shape->end(); }
+bool ArrayInfo::known() const { return shape && std::find(shape->begin(), shape->end(), 0) == shape->end(); }
 
-int64_t Value::elements() const {
+int64_t ArrayInfo::elements() const {
   int64_t product = 1;
   for (const int64_t length : *shape) {
     if (__builtin_mul_overflow(product, length, &product))
@@ -134,26 +134,26 @@ int64_t Value::elements() const {
   return product;
 }
 
-int64_t Value::bytes() const {
+int64_t ArrayInfo::bytes() const {
   return dtype == COHORT_DTYPE_NONE ? 0 : elements() * int64_t(query<size_t>(cohort_dtype_bytes, dtype));
 }
 
-const Value &Network::value(const Node::Source &source) const {
-  static const Value hidden;
+const ArrayInfo &Network::value(const NetworkNode::Source &source) const {
+  static const ArrayInfo hidden;
   const auto found = nodes[source.node].outputs.find(source.output);
   return found == nodes[source.node].outputs.end() ? hidden : found->second;
 }
 
-std::vector<Value> Network::of_kind(Node::Kind kind) const {
-  std::vector<Value> values;
+std::vector<ArrayInfo> Network::of_kind(NetworkNode::Kind kind) const {
+  std::vector<ArrayInfo> values;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].kind == kind) values.push_back(value({i, 0}));
   }
   return values;
 }
 
-std::vector<Value> Network::outputs() const {
-  std::vector<Value> values;
+std::vector<ArrayInfo> Network::outputs() const {
+  std::vector<ArrayInfo> values;
   const std::vector<std::string> names = names_of(symbol.get(), COHORT_SYMBOL_OUTPUTS);
   for (size_t i = 0; i < heads.size(); ++i) {
     values.push_back(value(heads[i]));
@@ -165,13 +165,13 @@ std::vector<Value> Network::outputs() const {
 std::vector<std::string> Network::unknown() const {
   std::vector<std::string> names;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].kind != Node::kOperator && !value({i, 0}).known()) names.push_back(nodes[i].name);
+    if (nodes[i].kind != NetworkNode::kOperator && !value({i, 0}).known()) names.push_back(nodes[i].name);
   }
   return names;
 }
 
-Known known_from(const Arguments &arguments) {
-  Known known;
+GivenShapes known_from(const Arguments &arguments) {
+  GivenShapes known;
   for (const auto &[name, text] : arguments.pairs("--shape")) {
     known.shapes.emplace_back(name, parse_shape(text, "--shape " + name));
   }
@@ -197,7 +197,7 @@ Params load_params(const std::string &path, const cohort_symbol *symbol) {
     const NDArray array = make<NDArray>(cohort_arrays_get, file.get(), i);
     std::string name = query<const char *>(cohort_arrays_name, file.get(), i);
     if (name.empty() || !array)
-      throw Failure(path + ": parameters have names, and array " + std::to_string(i) + " has none");
+      throw Failure(path + ": expected parameters with names, array " + std::to_string(i) + " has none");
     const bool is_arg = name.compare(0, 4, "arg:") == 0, is_aux = name.compare(0, 4, "aux:") == 0;
     if (is_arg || is_aux) name.erase(0, 4);
     const Arrays &list = is_aux || (!is_arg && aux.count(name)) ? params.aux : params.args;
@@ -206,9 +206,9 @@ Params load_params(const std::string &path, const cohort_symbol *symbol) {
   return params;
 }
 
-Descs make_descs(const Known &known, const Params *params, const cohort_symbol *symbol) {
+Descs make_descs(const GivenShapes &known, const Params *params, const cohort_symbol *symbol) {
   Descs descs = make<Descs>(cohort_descs_create);
-  std::map<std::string, Value> all;
+  std::map<std::string, ArrayInfo> all;
   std::set<std::string> variables;
   for (const std::string &name : names_of(symbol, COHORT_SYMBOL_INPUTS)) variables.insert(name);
   if (params) {
@@ -232,21 +232,21 @@ Descs make_descs(const Known &known, const Params *params, const cohort_symbol *
   return descs;
 }
 
-Network make_network(Symbol symbol, const Known &known, const Params *params) {
+Network make_network(Symbol symbol, const GivenShapes &known, const Params *params) {
   Network network;
   const Symbol internals = make<Symbol>(cohort_symbol_internals, symbol.get());
   const Descs shapes = infer_outputs(cohort_symbol_infer_shape, internals.get(), known, params);
   const Descs dtypes = infer_types(internals.get(), known, params);
 
-  // The internals are nodes in the order of the symbol's own: each of their heads is an output that a user can see.
-  std::vector<Node::Source> seen, heads;
+  // The internals have the symbol's nodes in the same order; each of their heads is a visible output.
+  std::vector<NetworkNode::Source> seen, heads;
   read_nodes(internals.get(), network.nodes, seen);
   for (size_t i = 0; i < seen.size(); ++i) {
-    Value value = value_at(shapes.get(), i);
+    ArrayInfo value = value_at(shapes.get(), i);
     value.dtype = value_at(dtypes.get(), i).dtype;
     network.nodes[seen[i].node].outputs[seen[i].output] = value;
   }
-  std::vector<Node> nodes;
+  std::vector<NetworkNode> nodes;
   read_nodes(symbol.get(), nodes, network.heads);
   bool same = nodes.size() == network.nodes.size();
   for (size_t i = 0; same && i < nodes.size(); ++i) same = nodes[i].name == network.nodes[i].name;
@@ -268,18 +268,18 @@ std::vector<std::string> names_of(const cohort_arrays *arrays) {
   return names;
 }
 
-Value value_at(const cohort_descs *descs, size_t index) {
+ArrayInfo value_at(const cohort_descs *descs, size_t index) {
   std::array<int64_t, COHORT_MAX_AXES> lengths;
   const char *name = nullptr;
   int32_t num_axes = 0;
-  Value value;
+  ArrayInfo value;
   check(cohort_descs_get(descs, index, &name, lengths.data(), lengths.size(), &num_axes, &value.dtype, nullptr));
   value.name = name;
   if (num_axes != COHORT_UNKNOWN_SHAPE) value.shape = Shape(lengths.begin(), lengths.begin() + num_axes);
   return value;
 }
 
-Value value_of(const cohort_ndarray *array, const std::string &name) {
+ArrayInfo value_of(const cohort_ndarray *array, const std::string &name) {
   std::array<int64_t, COHORT_MAX_AXES> lengths;
   int32_t num_axes = 0;
   check(cohort_ndarray_shape(array, lengths.data(), lengths.size(), &num_axes));
@@ -306,7 +306,7 @@ std::string shape_text(const std::optional<Shape> &shape, const char *zero) {
   return "(" + text + (shape->size() == 1 ? ",)" : ")");
 }
 
-nlohmann::ordered_json to_json(const Value &value) {
+nlohmann::ordered_json to_json(const ArrayInfo &value) {
   nlohmann::ordered_json json;
   json["name"] = value.name;
   if (value.shape) {
@@ -337,7 +337,7 @@ std::vector<cohort_context> parse_contexts(const std::string &text) {
 }
 
 bool is_json(const std::string &path) {
-  if (is_pipe(path)) throw Failure(path + ": expected a file, found a pipe, and it is read more than once");
+  if (is_pipe(path)) throw Failure(path + ": expected a file, found a pipe, which cannot be read twice");
   std::ifstream file = open_to_read(path);
   char first = 0;
   file >> first;
@@ -350,8 +350,8 @@ void check_saving(const std::string &path, size_t num_arrays) {
     throw UsageError("--output: expected a name that ends in .params, .npy or .npz, found '" + path + "'");
   }
   if (end == ".npy" && num_arrays != 1) {
-    throw Failure(path + ": a .npy file holds one array, and there are " + std::to_string(num_arrays) +
-                  "; .npz and .params hold them");
+    throw Failure(path + ": a .npy file holds one array, found " + std::to_string(num_arrays) +
+                  " arrays: use .npz or .params");
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cohort plot: a network as a picture, by way of Graphviz.
+// cohort plot: draws a network with Graphviz.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -19,22 +19,21 @@ extern char **environ;
 namespace cohort::tool {
 namespace {
 
-// ---- kinds of operators, each with a colour of its own
-// -------------------------------------------------------------------
+// ---- kinds of operators, each with a colour of its own --------------------------------------------------------------
 
-struct Look {
+struct BoxColours {
   const char *fill, *line;
 };
-constexpr Look kLayer{"#d7e6fb", "#3c78c8"}, kNorm{"#fdefcb", "#c8941a"}, kActivation{"#fbded8", "#d0604a"},
+constexpr BoxColours kLayer{"#d7e6fb", "#3c78c8"}, kNorm{"#fdefcb", "#c8941a"}, kActivation{"#fbded8", "#d0604a"},
     kPooling{"#daf2e0", "#3b9a57"}, kRecurrent{"#e9dff8", "#7b54c3"}, kShape{"#eceef2", "#8b93a0"},
     kArithmetic{"#d6f0ef", "#2d918c"}, kLoss{"#fadaea", "#c23f80"}, kOther{"#ffffff", "#8b93a0"},
     kVariable{"#ffffff", "#4b5058"};
 
-const std::map<std::string, Look> &looks() {
-  static const std::map<std::string, Look> map = [] {
-    std::map<std::string, Look> all;
-    const auto put = [&](Look look, std::initializer_list<const char *> ops) {
-      for (const char *op : ops) all[op] = look;
+const std::map<std::string, BoxColours> &colours_by_operator() {
+  static const std::map<std::string, BoxColours> map = [] {
+    std::map<std::string, BoxColours> all;
+    const auto put = [&](BoxColours colours, std::initializer_list<const char *> ops) {
+      for (const char *op : ops) all[op] = colours;
     };
     put(kLayer,
         {"Convolution", "Convolution_v1", "Deconvolution", "FullyConnected", "dot", "batch_dot",
@@ -71,9 +70,9 @@ const std::map<std::string, Look> &looks() {
 
 bool contains(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
 
-Look look_of(const std::string &op) {
-  const auto found = looks().find(op);
-  if (found != looks().end()) return found->second;
+BoxColours colours_of(const std::string &op) {
+  const auto found = colours_by_operator().find(op);
+  if (found != colours_by_operator().end()) return found->second;
   if (contains(op, "Output")) return kLoss;
   if (contains(op, "Pooling")) return kPooling;
   if (contains(op, "Norm") || op == "LRN") return kNorm;
@@ -82,10 +81,9 @@ Look look_of(const std::string &op) {
   return kOther;
 }
 
-// ---- what is written into a box
-// ------------------------------------------------------------------------------------------
+// ---- text of the boxes ----------------------------------------------------------------------------------------------
 
-std::string escaped(const std::string &text) {  // for a label in Graphviz's HTML
+std::string escaped(const std::string &text) {  // for an HTML-like label of Graphviz
   std::string result;
   for (const char c : printable(text)) {
     if (c == '&')
@@ -108,12 +106,12 @@ std::string in_quotes(const std::string &text) {
   return result + "\"";
 }
 
-std::string attr(const Node &node, const char *key) {
+std::string attr(const NetworkNode &node, const char *key) {
   const auto found = node.attrs.find(key);
   return found == node.attrs.end() ? "" : found->second;
 }
 
-// "(3, 3)" as "3×3"; all of one length as that alone if `once`.
+// "(3, 3)" as "3×3", or as "3" if `once` and all lengths are equal.
 std::string lengths(const std::string &tuple, bool once = false) {
   std::vector<std::string> parts;
   std::string digits;
@@ -130,7 +128,7 @@ std::string lengths(const std::string &tuple, bool once = false) {
   return joined(parts, "×");
 }
 
-std::string detail_of(const Node &node, const std::string &op) {
+std::string detail_of(const NetworkNode &node, const std::string &op) {
   std::vector<std::string> words;
   const auto put = [&](const std::string &word, const std::string &value) {
     if (!value.empty()) words.push_back(word + value);
@@ -162,24 +160,23 @@ std::string detail_of(const Node &node, const std::string &op) {
   return joined(words, " · ");
 }
 
-std::string shape_label(const Value &value) {
+std::string shape_label(const ArrayInfo &value) {
   if (!value.shape) return "";
   std::vector<std::string> parts;
   for (const int64_t length : *value.shape) parts.push_back(length ? std::to_string(length) : "?");
   return joined(parts, "×");
 }
 
-// ---- groups: nodes whose names begin alike
-// -------------------------------------------------------------------------------
+// ---- groups: nodes whose names begin alike --------------------------------------------------------------------------
 
-// The group of each node, "" for none: its `__ctx_group__`, where there are any, else the longest beginning of its name
-// up to an underscore that it has in common with two others at least, but not with nearly all.
+// The group of each node, "" for none: its `__ctx_group__` if any node has one. Else the longest prefix of its name, up
+// to an underscore, that at least three operators have, but no more than 70 % of them.
 std::vector<std::string> groups_of(const Network &network) {
-  const std::vector<Node> &nodes = network.nodes;
+  const std::vector<NetworkNode> &nodes = network.nodes;
   std::vector<std::string> groups(nodes.size());
   bool placed = false;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].kind != Node::kOperator) continue;
+    if (nodes[i].kind != NetworkNode::kOperator) continue;
     groups[i] = attr(nodes[i], "__ctx_group__");
     placed = placed || !groups[i].empty();
   }
@@ -192,13 +189,13 @@ std::vector<std::string> groups_of(const Network &network) {
       all.push_back(name.substr(0, at));
     return all;
   };
-  for (const Node &node : nodes) {
-    if (node.kind != Node::kOperator) continue;
+  for (const NetworkNode &node : nodes) {
+    if (node.kind != NetworkNode::kOperator) continue;
     ++num_operators;
     for (const std::string &beginning : beginnings(node.name)) ++count[beginning];
   }
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].kind != Node::kOperator) continue;
+    if (nodes[i].kind != NetworkNode::kOperator) continue;
     for (const std::string &beginning : beginnings(nodes[i].name)) {
       if (count[beginning] < 3 || 10 * count[beginning] > 7 * num_operators) continue;
       groups[i] = beginning;
@@ -208,30 +205,29 @@ std::vector<std::string> groups_of(const Network &network) {
   return groups;
 }
 
-// ---- the graph in Graphviz's language
-// ------------------------------------------------------------------------------------
+// ---- the graph in Graphviz's language -------------------------------------------------------------------------------
 
 struct Picture {
   std::string dot;
   size_t num_nodes = 0, num_edges = 0;
 };
 
-std::string box(const std::string &id, const std::string &title, const std::string &detail, Look look,
+std::string box(const std::string &id, const std::string &title, const std::string &detail, BoxColours colours,
                 const std::string &more) {
   return id + " [label=<<B>" + escaped(title) + "</B>" +
          (detail.empty() ? "" : "<BR/><FONT POINT-SIZE=\"9\" COLOR=\"#4b5058\">" + escaped(detail) + "</FONT>") +
-         ">, fillcolor=\"" + look.fill + "\", color=\"" + look.line + "\"" + more + "];\n";
+         ">, fillcolor=\"" + colours.fill + "\", color=\"" + colours.line + "\"" + more + "];\n";
 }
 
-// In a group its name goes without the group's.
+// The box of a node. In a group the node's name is shown without the group's prefix.
 std::string node_text(const Network &network, size_t index, const std::string &group) {
-  const Node &node = network.nodes[index];
+  const NetworkNode &node = network.nodes[index];
   const std::string id = "n" + std::to_string(index);
-  if (node.kind == Node::kInput) {
+  if (node.kind == NetworkNode::kInput) {
     return box(id, node.name, shape_label(network.value({index, 0})), kVariable,
                ", shape=ellipse, tooltip=" + in_quotes(node.name));
   }
-  if (node.kind != Node::kOperator) {
+  if (node.kind != NetworkNode::kOperator) {
     return box(id, node.name, shape_label(network.value({index, 0})), kShape,
                ", shape=plain, fillcolor=\"none\", fontsize=8, tooltip=" + in_quotes(node.name));
   }
@@ -241,7 +237,7 @@ std::string node_text(const Network &network, size_t index, const std::string &g
   for (const auto &[key, value] : node.attrs) tooltip += " " + key + "=" + value;
   const bool begins = !group.empty() && node.name.compare(0, group.size() + 1, group + "_") == 0;
   const std::string name = begins ? node.name.substr(group.size() + 1) : node.name, detail = detail_of(node, canonical);
-  return box(id, node.op, detail.empty() ? name : name + " · " + detail, look_of(canonical),
+  return box(id, node.op, detail.empty() ? name : name + " · " + detail, colours_of(canonical),
              ", tooltip=" + in_quotes(tooltip));
 }
 
@@ -257,7 +253,7 @@ Picture draw(const Network &network, const std::string &title, bool weights, boo
         "fontcolor=\"#1f2328\"];\n"
         "edge [color=\"#8b93a0\", fontname=\"Helvetica\", fontsize=9, fontcolor=\"#6b7280\", arrowsize=0.6];\n";
   const auto shown = [&](size_t i) {
-    return weights || network.nodes[i].kind == Node::kOperator || network.nodes[i].kind == Node::kInput;
+    return weights || network.nodes[i].kind == NetworkNode::kOperator || network.nodes[i].kind == NetworkNode::kInput;
   };
   const std::vector<std::string> groups = grouped ? groups_of(network) : std::vector<std::string>(network.nodes.size());
   std::map<std::string, std::string> members;
@@ -274,16 +270,16 @@ Picture draw(const Network &network, const std::string &title, bool weights, boo
            in_quotes(name) + ";\n" + text + "}\n";
   }
   for (size_t i = 0; i < network.nodes.size(); ++i) {
-    for (const Node::Source &source : network.nodes[i].inputs) {
+    for (const NetworkNode::Source &source : network.nodes[i].inputs) {
       if (!shown(source.node)) continue;
       ++picture.num_edges;
-      // The shape of a variable is written in it.
-      const bool labelled = network.nodes[source.node].kind == Node::kOperator;
+      // The box of a variable shows its shape already.
+      const bool labelled = network.nodes[source.node].kind == NetworkNode::kOperator;
       dot += "n" + std::to_string(source.node) + " -> n" + std::to_string(i) +
              (labelled ? " [label=" + in_quotes(" " + shape_label(network.value(source))) + "]" : "") + ";\n";
     }
   }
-  const std::vector<Value> outputs = network.outputs();
+  const std::vector<ArrayInfo> outputs = network.outputs();
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string id = "out" + std::to_string(i);
     dot += box(id, outputs[i].name, shape_label(outputs[i]), kVariable, ", shape=ellipse") + "n" +
@@ -293,8 +289,7 @@ Picture draw(const Network &network, const std::string &title, bool weights, boo
   return picture;
 }
 
-// ---- Graphviz
-// ------------------------------------------------------------------------------------------------------------
+// ---- Graphviz -------------------------------------------------------------------------------------------------------
 
 void render(const std::string &dot, const std::string &format, const std::string &path) {
   write_whole(path, [&](const std::string &beside) {
@@ -308,7 +303,7 @@ void render(const std::string &dot, const std::string &format, const std::string
                            const_cast<char *>(source.c_str()), nullptr};
     posix_spawn_file_actions_t quiet;
     posix_spawn_file_actions_init(&quiet);
-    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0);  // what dot says of fonts
+    posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0);  // hides dot's warnings about fonts
     pid_t child = 0;
     const int error = posix_spawnp(&child, "dot", &quiet, nullptr, words, environ);
     posix_spawn_file_actions_destroy(&quiet);
@@ -319,7 +314,7 @@ void render(const std::string &dot, const std::string &format, const std::string
     }
     std::remove(source.c_str());
     if (error == ENOENT || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
-      throw Failure(path + ": drawing needs Graphviz, whose program dot is not in PATH; -o FILE.dot does without");
+      throw Failure(path + ": drawing needs Graphviz, whose program dot is not in PATH; -o FILE.dot works without it");
     }
     if (error) throw Failure(std::string("dot: ") + std::strerror(error));
     if (status) throw Failure("dot, Graphviz's program, did not draw " + path);
@@ -332,8 +327,8 @@ void plot(const Arguments &arguments) {
   if (!as_text && end != ".svg" && end != ".png" && end != ".pdf") {
     throw UsageError("--output: expected a name that ends in .svg, .png, .pdf or .dot, found '" + out + "'");
   }
-  if (out == "-" && arguments.has("--json")) throw UsageError("--json goes with --output FILE");
-  const Known known = known_from(arguments);
+  if (out == "-" && arguments.has("--json")) throw UsageError("--json needs --output FILE");
+  const GivenShapes known = known_from(arguments);
   Symbol symbol = load_symbol(arguments.file());
   std::optional<Params> params;
   if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol.get());
@@ -359,17 +354,17 @@ Command plot_command() {
   return {"plot",
           "FILE",
           "draws a network, with Graphviz",
-          "FILE is a symbol in JSON. Colours go by the kind of operator; shapes stand on the edges as far as they are "
-          "known.\n"
-          "Nodes placed by __ctx_group__, or else those whose names begin alike, are drawn together.\n",
+          "FILE is a symbol in JSON. The colour of a node shows the kind of its operator; edges show shapes\n"
+          "as far as they are known. Nodes with the same __ctx_group__, or else with the same prefix in\n"
+          "their names, share a frame.\n",
           {{"--output", "FILE",
-            "where to, as its end says: .svg, .png, .pdf or .dot; -o is short for it. Without it, or for\n"
-            "'-', Graphviz's language goes to standard output"},
+            "the file to write: .svg, .png, .pdf or .dot; -o is short for it. Without it, or for '-', the graph\n"
+            "in Graphviz's language goes to standard output"},
            kParamsOption,
            kShapeOption,
            kDtypeOption,
            {"--weights", "", "draw parameters and auxiliary states, too"},
-           {"--no-groups", "", "draw nothing together"},
+           {"--no-groups", "", "draw no frames"},
            kJsonOption},
           plot};
 }

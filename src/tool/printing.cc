@@ -36,7 +36,7 @@ void finish_output() {
   if (std::fflush(stdout) || std::ferror(stdout)) fail("standard output");
 }
 
-std::string Table::text() const {
+std::string TextTable::text() const {
   std::vector<size_t> widths(right_.size(), 0);
   for (const auto &row : rows_) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tool writes: tables and numbers for a person, JSON for a program, files that appear whole, and a bar on a
-// terminal while one waits.
+// Output of the tool: tables and numbers for people, JSON for programs, files that appear whole or not at all, and a
+// progress bar on a terminal.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,15 @@
 
 namespace cohort::tool {
 
-// To standard output. What cannot be written is a Failure, at the latest in finish_output().
+// Prints to standard output. An error is a Failure, at the latest in finish_output().
 void print(const std::string &text);
 void print(const nlohmann::ordered_json &json);
 void finish_output();
 
-// Columns, as wide as what is in them: text to the left, the columns named to the right. The first row is the heading.
-class Table {
+// A table with columns as wide as needed, aligned to the left, or to the right where `to_the_right` says so.
+class TextTable {
  public:
-  explicit Table(std::vector<bool> to_the_right) : right_(std::move(to_the_right)) {}
+  explicit TextTable(std::vector<bool> to_the_right) : right_(std::move(to_the_right)) {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   void line() { rows_.emplace_back(); }
   std::string text() const;
@@ -40,13 +40,13 @@ std::string number_text(const char *format, double value);
 std::string dtype_text(cohort_dtype dtype);  // "?" if it is not known
 std::string joined(const std::vector<std::string> &parts, const char *separator);
 
-// Lets `write` make a file beside `path`, and renames it when it is done: the file appears whole or not at all.
+// Calls `write` with the name of a file beside `path`, then renames that file: it appears whole or not at all.
 void write_whole(const std::string &path, const std::function<void(const std::string &beside)> &write);
 void write_text(const std::string &path, const std::string &text);
-std::ifstream open_to_read(const std::string &path);  // a file or a pipe; all else is a Failure
+std::ifstream open_to_read(const std::string &path);  // a file or a pipe, else a Failure
 std::string read_text(const std::string &path);
 
-// "Measuring [#####     ] 3/10" on standard error, if that is a terminal; gone when the object is.
+// "Measuring [#####     ] 3/10" on standard error, if that is a terminal. The destructor clears it.
 class Progress {
  public:
   Progress(const char *label, size_t total);

@@ -17,13 +17,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Named {
+struct NamedArray {
   std::string name;
   NDArray array;
 };
 
-// ---- what goes in
-// --------------------------------------------------------------------------------------------------------
+// ---- inputs ---------------------------------------------------------------------------------------------------------
 
 NDArray load_input(const std::string &name, const std::string &path) {
   const Arrays file = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
@@ -40,17 +39,17 @@ NDArray load_input(const std::string &name, const std::string &path) {
   return array;
 }
 
-std::vector<Named> load_inputs(const Arguments &arguments) {
-  std::vector<Named> inputs;
+std::vector<NamedArray> load_inputs(const Arguments &arguments) {
+  std::vector<NamedArray> inputs;
   for (const auto &[name, path] : arguments.pairs("--input")) inputs.push_back({name, load_input(name, path)});
   if (inputs.empty()) throw UsageError("--input NAME=FILE is missing");
   return inputs;
 }
 
-// Every variable gets its values from somewhere, but the labels of losses, which inference does not read.
-void check_complete(const cohort_symbol *symbol, const std::vector<Named> &inputs, const Params *params) {
+// Checks that every variable has values, except labels of losses, which inference does not read.
+void check_complete(const cohort_symbol *symbol, const std::vector<NamedArray> &inputs, const Params *params) {
   std::vector<std::string> given = names_of(symbol, COHORT_SYMBOL_LABELS), missing;
-  for (const Named &input : inputs) given.push_back(input.name);
+  for (const NamedArray &input : inputs) given.push_back(input.name);
   if (params) {
     for (const Arrays *list : {&params->args, &params->aux}) {
       const std::vector<std::string> names = names_of(list->get());
@@ -59,7 +58,7 @@ void check_complete(const cohort_symbol *symbol, const std::vector<Named> &input
   }
   std::sort(given.begin(), given.end());
   const std::vector<std::string> variables = names_of(symbol, COHORT_SYMBOL_INPUTS);
-  for (const Named &input : inputs) {
+  for (const NamedArray &input : inputs) {
     if (std::find(variables.begin(), variables.end(), input.name) == variables.end()) {
       throw Failure("the network has no input '" + input.name + "'");
     }
@@ -74,10 +73,10 @@ void check_complete(const cohort_symbol *symbol, const std::vector<Named> &input
                 "): --input or --params");
 }
 
-// --shape is for labels: what has values has its shape from them, and takes no other.
-Known without_given(Known known, const std::vector<Named> &inputs, const Params *params) {
+// Removes the shapes of variables that have values. Another shape than that of the values is a Failure.
+GivenShapes without_given(GivenShapes known, const std::vector<NamedArray> &inputs, const Params *params) {
   std::map<std::string, Shape> given;
-  for (const Named &input : inputs) given[input.name] = *value_of(input.array.get(), "").shape;
+  for (const NamedArray &input : inputs) given[input.name] = *value_of(input.array.get(), "").shape;
   if (params) {
     for (const Arrays *list : {&params->args, &params->aux}) {
       const std::vector<std::string> names = names_of(list->get());
@@ -96,17 +95,17 @@ Known without_given(Known known, const std::vector<Named> &inputs, const Params 
   return known;
 }
 
-// ---- running
-// -------------------------------------------------------------------------------------------------------------
+// ---- running --------------------------------------------------------------------------------------------------------
 
-// The network bound for one size of its inputs. Several contexts share them out; one takes them whole, whatever their
-// axes. Parameters are used as they lie in their file, where they can be.
-class Bound {
+// A network bound for one size of its inputs. Several contexts split the inputs along axis 0; a single one takes them
+// whole. Parameters are used in the mapped file without a copy if possible.
+class BoundNetwork {
  public:
-  Bound(const cohort_symbol *symbol, const std::vector<cohort_context> &contexts, const std::vector<Named> &inputs,
-        const Params *params, const Known &given) {
-    Known known = given;
-    for (const Named &input : inputs) known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
+  BoundNetwork(const cohort_symbol *symbol, const std::vector<cohort_context> &contexts,
+               const std::vector<NamedArray> &inputs, const Params *params, const GivenShapes &given) {
+    GivenShapes known = given;
+    for (const NamedArray &input : inputs)
+      known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
     const Descs descs = make_descs(known, params, symbol);
     const char *const layout = contexts.size() == 1 ? "T" : nullptr;
     cohort_bool complete = 0;
@@ -116,8 +115,8 @@ class Bound {
       return Descs(args);
     }();
     const Descs data = make<Descs>(cohort_descs_create);
-    for (const Named &input : inputs) {
-      const Value value = value_of(input.array.get(), input.name);
+    for (const NamedArray &input : inputs) {
+      const ArrayInfo value = value_of(input.array.get(), input.name);
       cohort_dtype dtype = COHORT_DTYPE_NONE;
       const size_t at = query<size_t>(cohort_descs_find, types.get(), input.name.c_str());
       check(cohort_descs_get(types.get(), at, nullptr, nullptr, 0, nullptr, &dtype, nullptr));
@@ -135,11 +134,11 @@ class Bound {
                          nullptr, size_t(0), 0, &options);
   }
 
-  // The outputs are the caller's own: the next pass does not change them.
-  std::vector<NDArray> forward(const std::vector<Named> &inputs) {
+  // Returns copies of the outputs: the next pass does not change them.
+  std::vector<NDArray> forward(const std::vector<NamedArray> &inputs) {
     std::vector<NDArray> outputs;
     std::vector<cohort_ndarray *> data;
-    for (const Named &input : inputs) data.push_back(input.array.get());
+    for (const NamedArray &input : inputs) data.push_back(input.array.get());
     check(cohort_group_forward(group_.get(), data.data(), data.size(), nullptr, 0, 0));
     const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), COHORT_GROUP_OUTPUTS);
     for (size_t i = 0; i < num; ++i) {
@@ -154,9 +153,9 @@ class Bound {
   Group group_;
 };
 
-int64_t rows_of(const std::vector<Named> &inputs) {
+int64_t rows_of(const std::vector<NamedArray> &inputs) {
   int64_t rows = -1;
-  for (const Named &input : inputs) {
+  for (const NamedArray &input : inputs) {
     const Shape shape = *value_of(input.array.get(), "").shape;
     if (shape.empty()) throw Failure("input '" + input.name + "' has no axis to cut batches from");
     if (rows >= 0 && shape[0] != rows) {
@@ -169,22 +168,22 @@ int64_t rows_of(const std::vector<Named> &inputs) {
 }
 
 std::vector<NDArray> run_in_batches(const cohort_symbol *symbol, const std::vector<cohort_context> &contexts,
-                                    const std::vector<Named> &inputs, const Params *params, const Known &known,
-                                    int64_t batch) {
-  if (batch == 0) return Bound(symbol, contexts, inputs, params, known).forward(inputs);
+                                    const std::vector<NamedArray> &inputs, const Params *params,
+                                    const GivenShapes &known, int64_t batch) {
+  if (batch == 0) return BoundNetwork(symbol, contexts, inputs, params, known).forward(inputs);
   const int64_t rows = rows_of(inputs);
-  std::vector<std::vector<NDArray>> parts;  // of each output
-  std::optional<Bound> bound;
+  std::vector<std::vector<NDArray>> parts;  // for each output, its batches
+  std::optional<BoundNetwork> bound;
   int64_t bound_rows = 0;
   Progress progress("running", size_t((rows + batch - 1) / batch));
   for (int64_t begin = 0; begin < rows || parts.empty(); begin += batch) {
     const int64_t end = std::min(rows, begin + batch);
-    std::vector<Named> slice;
-    for (const Named &input : inputs) {
+    std::vector<NamedArray> slice;
+    for (const NamedArray &input : inputs) {
       slice.push_back({input.name, make<NDArray>(cohort_ndarray_slice, input.array.get(), begin, end)});
     }
     if (!bound || bound_rows != end - begin) {
-      // What is left in the end may be fewer rows than there are devices.
+      // The last batch may have fewer rows than there are devices.
       const size_t num = begin ? std::min(contexts.size(), size_t(end - begin)) : contexts.size();
       bound.emplace(symbol, std::vector<cohort_context>(contexts.begin(), contexts.begin() + ptrdiff_t(num)), slice,
                     params, known);
@@ -207,30 +206,29 @@ std::vector<NDArray> run_in_batches(const cohort_symbol *symbol, const std::vect
   return joined_outputs;
 }
 
-// Batches, and the devices' shares of one, are put together row by row: what an output is that sums over rows, say,
-// does not follow from that of each part.
-void check_rows(const cohort_symbol *symbol, const std::vector<Named> &inputs, const Params *params, Known known,
-                const std::vector<NDArray> &outputs) {
-  for (const Named &input : inputs) known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
+// Outputs of batches, and of the devices' shares, are joined row by row. That is wrong for an output that, for example,
+// sums over rows: its shape differs from the inferred one.
+void check_rows(const cohort_symbol *symbol, const std::vector<NamedArray> &inputs, const Params *params,
+                GivenShapes known, const std::vector<NDArray> &outputs) {
+  for (const NamedArray &input : inputs) known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
   cohort_bool complete = 0;
   cohort_descs *inferred = nullptr;
   check(cohort_symbol_infer_shape(symbol, make_descs(known, params, symbol).get(), 1, &complete, nullptr, &inferred,
                                   nullptr));
   const Descs whole(inferred);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Value expected = value_at(whole.get(), i), found = value_of(outputs[i].get(), expected.name);
+    const ArrayInfo expected = value_at(whole.get(), i), found = value_of(outputs[i].get(), expected.name);
     if (!expected.known() || *expected.shape == *found.shape) continue;
     throw Failure("output '" + printable(expected.name) + "' of all rows has shape " + shape_text(expected.shape) +
                   ", and of their parts together " + shape_text(found.shape, "0") +
-                  ": it goes without --batch and with one --context");
+                  ": run it without --batch and with one --context");
   }
 }
 
-// ---- what comes out
-// ------------------------------------------------------------------------------------------------------
+// ---- outputs --------------------------------------------------------------------------------------------------------
 
 struct Output {
-  Value value;
+  ArrayInfo value;
   NDArray array;
   std::vector<double> numbers;
 };
@@ -243,7 +241,7 @@ Output read(const std::string &name, NDArray array) {
   return output;
 }
 
-// As few digits as tell the numbers of a type apart: 0.1, not 0.100000001490116.
+// The shortest decimal number that is the same float32: 0.1, not 0.100000001490116.
 double rounded(double number, cohort_dtype dtype) {
   if (dtype == COHORT_DTYPE_FLOAT64 || !std::isfinite(number)) return number;
   char digits[64];
@@ -256,7 +254,7 @@ ordered_json numbers_json(const Output &output) {
   ordered_json list = ordered_json::array();
   const bool whole = output.value.dtype != COHORT_DTYPE_FLOAT16 && output.value.dtype != COHORT_DTYPE_FLOAT32 &&
                      output.value.dtype != COHORT_DTYPE_FLOAT64 && output.value.dtype != COHORT_DTYPE_BFLOAT16;
-  if (whole) {  // those of 64 bits are more than a double tells apart
+  if (whole) {  // a double cannot hold all int64 numbers
     const NDArray wide = make<NDArray>(cohort_ndarray_cast, output.array.get(), COHORT_DTYPE_INT64);
     std::vector<int64_t> numbers(output.numbers.size());
     check(cohort_ndarray_read(wide.get(), numbers.data(), numbers.size() * sizeof(int64_t)));
@@ -266,13 +264,13 @@ ordered_json numbers_json(const Output &output) {
   return list;
 }
 
-// The first rows of the last axis, and of each its first numbers.
+// The first rows along the last axis, with the first numbers of each.
 std::string numbers_text(const Output &output) {
   constexpr size_t kRows = 8, kColumns = 10;
   const Shape &shape = *output.value.shape;
   const size_t columns = shape.empty() ? 1 : size_t(shape.back());
   const size_t rows = columns ? output.numbers.size() / columns : 0;
-  Table table(std::vector<bool>(std::min(columns, kColumns) + 1, true));
+  TextTable table(std::vector<bool>(std::min(columns, kColumns) + 1, true));
   for (size_t row = 0; row < std::min(rows, kRows); ++row) {
     std::vector<std::string> words;
     for (size_t i = 0; i < std::min(columns, kColumns); ++i)
@@ -292,7 +290,7 @@ std::vector<std::string> read_labels(const std::string &path) {
   return labels;
 }
 
-// For each row of axis 0, the places of the largest numbers, the largest first; of equal ones the first.
+// For each row of axis 0, the indices of the largest numbers, largest first; equal numbers in order of their indices.
 std::vector<std::vector<size_t>> largest(const Output &output, size_t top) {
   const Shape &shape = *output.value.shape;
   if (shape.empty()) throw Failure("--top: output '" + output.value.name + "' is one number");
@@ -332,7 +330,7 @@ ordered_json top_json(const Output &output, size_t top, const std::vector<std::s
 }
 
 std::string top_text(const Output &output, size_t top, const std::vector<std::string> &labels) {
-  Table table({true, true, true, false});
+  TextTable table({true, true, true, false});
   table.add({"row", "class", "value", labels.empty() ? "" : "label"});
   const auto rows = largest(output, top);
   const size_t columns = rows.empty() ? 0 : output.numbers.size() / rows.size();
@@ -359,13 +357,13 @@ void run(const Arguments &arguments) {
              has_output = arguments.has("--output");
   const size_t top = size_t(arguments.number("--top", 5, 1, INT32_MAX));
   const int64_t batch = arguments.number("--batch", 0, 1, INT32_MAX);
-  if (arguments.has("--labels") && !has_top) throw UsageError("--labels goes with --top");
+  if (arguments.has("--labels") && !has_top) throw UsageError("--labels needs --top");
   const std::vector<cohort_context> contexts = parse_contexts(arguments.one("--context", "cpu(0)"));
-  Known known = known_from(arguments);
+  GivenShapes known = known_from(arguments);
   const Symbol symbol = load_symbol(arguments.file());
   const std::vector<std::string> names = names_of(symbol.get(), COHORT_SYMBOL_OUTPUTS);
   if (has_output) check_saving(arguments.one("--output"), names.size());
-  const std::vector<Named> inputs = load_inputs(arguments);
+  const std::vector<NamedArray> inputs = load_inputs(arguments);
   std::optional<Params> params;
   if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol.get());
   const Params *const given = params ? &*params : nullptr;
@@ -410,24 +408,23 @@ void run(const Arguments &arguments) {
 }  // namespace
 
 Command run_command() {
-  return {
-      "run",
-      "FILE",
-      "runs a network over arrays from files, and shows or saves the outputs",
-      "FILE is a symbol in JSON. Every variable gets its values from --input or --params, but labels of losses.\n",
-      {kParamsOption,
-       {"--input", "NAME=FILE", "values of an input: .npy, .npz or .params; NAME=FILE of others may follow",
-        Option::kPairs},
-       {"--shape", "NAME=N,..", "shape of a label, where it does not follow from the inputs", Option::kPairs},
-       kDtypeOption,
-       {"--output", "FILE", "save the outputs as .npy (one output), .npz or .params; -o is short for it"},
-       {"--top", "K", "the K largest numbers in each row of the first output"},
-       {"--labels", "FILE", "what --top calls the classes: line 1 of the file is class 0"},
-       {"--batch", "N", "run N rows at a time; all at once if it is not given"},
-       {"--context", "CONTEXT,..", "devices to split the rows over, such as cpu(0),cpu(1); cpu(0) if it is not given"},
-       kTraceOption,
-       kJsonOption},
-      run};
+  return {"run",
+          "FILE",
+          "runs a network over arrays from files, and shows or saves the outputs",
+          "FILE is a symbol in JSON. Every variable except labels of losses needs values from --input or --params.\n",
+          {kParamsOption,
+           {"--input", "NAME=FILE", "values of an input: .npy, .npz or .params; NAME=FILE of others may follow",
+            Option::kPairs},
+           {"--shape", "NAME=N,..", "shape of a label that does not follow from the inputs", Option::kPairs},
+           kDtypeOption,
+           {"--output", "FILE", "save the outputs as .npy (one output), .npz or .params; -o is short for it"},
+           {"--top", "K", "the K largest numbers in each row of the first output"},
+           {"--labels", "FILE", "the names of the classes for --top: line 1 of the file is class 0"},
+           {"--batch", "N", "run N rows at a time; default all at once"},
+           {"--context", "CONTEXT,..", "devices to split the rows over, such as cpu(0),cpu(1); default cpu(0)"},
+           kTraceOption,
+           kJsonOption},
+          run};
 }
 
 }  // namespace cohort::tool

@@ -17,15 +17,15 @@ std::vector<Command> commands() {
 }
 
 std::string overview() {
-  std::string text = "usage: cohort COMMAND FILE [OPTION...]\n\nLooks at networks of MXNet's and runs them.\n\n";
+  std::string text = "usage: cohort COMMAND FILE [OPTION...]\n\nInspects, draws, runs and converts MXNet networks.\n\n";
   for (const Command &command : commands()) {
     std::string name = command.name;
     name.resize(9, ' ');
     text += "  " + name + command.summary + "\n";
   }
   return text +
-         "\ncohort COMMAND --help says what a command takes; cohort --version, which version this is.\n"
-         "Exit status: 0, all is well; 1, it could not be done; 2, the command line is wrong.\n";
+         "\ncohort COMMAND --help shows the options of a command, cohort --version the version.\n"
+         "Exit status: 0, success; 1, failure; 2, the command line is wrong.\n";
 }
 
 // Returns the exit status.
@@ -45,7 +45,7 @@ int run(const std::vector<std::string> &words) {
     command.run(Arguments(command, rest));
     return 0;
   }
-  throw UsageError("there is no command '" + printable(name) + "'");
+  throw UsageError("unknown command '" + printable(name) + "'");
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
     finish_output();
     return status;
   } catch (const UsageError &error) {
-    std::fprintf(stderr, "%s: %s (cohort --help says what there is)\n", who.c_str(), printable(error.what()).c_str());
+    std::fprintf(stderr, "%s: %s (see cohort --help)\n", who.c_str(), printable(error.what()).c_str());
     return 2;
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "%s: out of memory\n", who.c_str());

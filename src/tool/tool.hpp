@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line tool, `cohort`: a host of the library like any other, which sees nothing of it but include/cohort.
-// One file for each command; here are their lists.
+// The command line tool, `cohort`, which uses the library only through include/cohort. Each command has a file of its
+// own.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of the library's handles for the command line tool, and the library's errors as exceptions.
+// Smart pointers for the library's handles, and exceptions for its errors.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace cohort::tool {
 
-// A call of the library that failed.
+// An error that a call of the library returned.
 struct CallError : std::runtime_error {
   CallError(cohort_error_class error_code, const std::string &message)
       : std::runtime_error(message), code(error_code) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --trace FILE of the commands that run networks.
+// The option --trace FILE of the commands that run networks.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace cohort::tool {
 
-inline const Option kTraceOption = {
-    "--trace", "FILE", "record what is done, for chrome://tracing or Perfetto, and show what takes longest"};
+inline const Option kTraceOption = {"--trace", "FILE",
+                                    "record a trace for chrome://tracing or Perfetto, and show what takes longest"};
 
-// Records from its making to finish(), if the option was given. A file that cannot be written is an error at once.
+// Records from the constructor to finish(), if the option was given. The constructor fails if the file cannot be
+// written.
 class Tracing {
  public:
   explicit Tracing(const Arguments &arguments);
-  // Writes the file. What took how long, as a table; empty if nothing was recorded.
+  // Writes the file. Returns a table of the times; empty if nothing was recorded.
   std::string finish();
 
  private:

@@ -178,10 +178,10 @@ class Words(ToolCase):
 
     def test_wrong_words_have_exit_status_2_and_one_line(self):
         self.misused("no command")
-        self.misused("no command 'paint'", "paint")
-        self.misused("no option --colour", "inspect", "x.json", "--colour")
+        self.misused("unknown command 'paint'", "paint")
+        self.misused("unknown option --colour", "inspect", "x.json", "--colour")
         self.misused("FILE is missing", "inspect")
-        self.misused("'b.json' is another", "inspect", "a.json", "b.json")
+        self.misused("found also 'b.json'", "inspect", "a.json", "b.json")
         self.misused("--shape needs a value", "inspect", "a.json", "--shape")
         self.misused("--json takes no value", "inspect", "a.json", "--json=1")
         self.misused("--params is given twice", "inspect", "a.json", "--params", "p", "--params=q")
@@ -209,7 +209,7 @@ class Words(ToolCase):
     def test_what_a_command_does_not_look_at_is_refused(self):
         arrays = MODELS / "c3d/checkpoint-0000.params"
         for words in (["--plan"], ["--shape", "data=1"], ["--dtype", "data=int8"], ["--params", arrays], ["--context", "cpu(1)"]):
-            self.misused(f"{words[0]} goes with a symbol", "inspect", arrays, *words)
+            self.misused(f"{words[0]} is only for a symbol", "inspect", arrays, *words)
         for command in ("inspect", "plot", "bench"):
             shapes = ["--shape", "data=1,1,28,28", "image=1"]
             self.fails("the network has no input 'image'", command, SYMBOLS / "lenet.json", *shapes)
@@ -443,7 +443,7 @@ class Plot(ToolCase):
             self.assertEqual({p.name for p in self.folder.iterdir()}, {"net.svg", "net.png", "net.pdf"})
         self.fails(f"plot: {self.folder}/no/such.svg: ", "plot", SYMBOLS / "mlp.json", "-o", self.folder / "no/such.svg")
         self.misused("ends in .svg", "plot", SYMBOLS / "mlp.json", "-o", "net.bmp")
-        self.misused("--json goes with", "plot", SYMBOLS / "mlp.json", "--json")
+        self.misused("--json needs", "plot", SYMBOLS / "mlp.json", "--json")
         self.fails("no/such.dot", "plot", SYMBOLS / "mlp.json", "-o", self.folder / "no/such.dot")
         self.fails("/dev/full", "plot", SYMBOLS / "mlp.json", "-o", "/dev/full/x.dot")
 
@@ -643,7 +643,7 @@ class Run(ToolCase):
             self.assertEqual([entry["class"] for entry in best], list(order))
             self.assertEqual([entry["label"] for entry in best], [["zero", "one", "two", "three", "four"][i] for i in order])
         self.assertRegex(self.says(*words), r"\n +0 +\d +-?\d\.\d+ +(zero|one|two|three|four)\n")
-        self.misused("--labels goes with --top", *self.words("svm-mlp", inputs), "--labels", labels)
+        self.misused("--labels needs --top", *self.words("svm-mlp", inputs), "--labels", labels)
         self.misused("--top: expected a whole number from 1", *self.words("svm-mlp", inputs), "--top", "0")
         self.fails("no_labels", *words[:-1], self.folder / "no_labels")
         self.fails("Is a directory", *words[:-1], self.folder)
@@ -710,7 +710,7 @@ class Convert(ToolCase):
             )
             self.assertIn("attrs", (self.folder / old).read_text())
             self.assertEqual(self.says("convert", MODELS / "lenet" / old, "-o", "-"), (self.folder / old).read_text() + "\n")
-        self.misused("--json goes with --output FILE", "convert", today, "-o", "-", "--json")
+        self.misused("--json needs --output FILE", "convert", today, "-o", "-", "--json")
 
     def test_arrays_go_to_numpy_and_back(self):
         start, middle, end = MODELS / "c3d/checkpoint-0000.params", self.folder / "a.npz", self.folder / "b.params"
@@ -733,7 +733,7 @@ class Convert(ToolCase):
         self.misused("--output FILE is missing", "convert", SYMBOLS / "lenet.json")
         self.misused("ends in", "convert", MODELS / "c3d/checkpoint-0000.params", "-o", self.folder / "out.zip")
         self.fails("one array", "convert", MODELS / "c3d/checkpoint-0000.params", "-o", self.folder / "out.npy")
-        self.misused("--symbol goes with", "convert", SYMBOLS / "lenet.json", "-o", out, "--symbol", "x")
+        self.misused("--symbol is only for", "convert", SYMBOLS / "lenet.json", "-o", out, "--symbol", "x")
         cut = self.write("cut.params", (MODELS / "c3d/checkpoint-0000.params").read_bytes()[:500])
         self.fails("cut.params", "convert", cut, "-o", out)
         self.fails("no/such", "convert", SYMBOLS / "lenet.json", "-o", self.folder / "no/such.json")
