@@ -20,8 +20,8 @@ class Custom : public Kernel {
  protected:
   Custom(const StepSpec &spec, std::shared_ptr<CustomOperator> op)
       : use_(spec.attrs_as<CustomAttrs>().use), op_(std::move(op)) {
-    pass_.context = spec.context;
-    pass_.is_train = spec.is_train;
+    call_.context = spec.context;
+    call_.is_train = spec.is_train;
   }
   static void add(std::vector<CustomArray> *list, const TensorSpec &spec) {
     list->push_back({nullptr, true, spec.shape, spec.dtype});
@@ -35,14 +35,14 @@ class Custom : public Kernel {
 
   const std::shared_ptr<const CustomUse> use_;
   const std::shared_ptr<CustomOperator> op_;
-  CustomOperator::Pass pass_;  // without addresses
+  CustomOperator::Call call_;  // without addresses
 };
 
 class CustomForward final : public Custom {
  public:
   explicit CustomForward(StepSpec &spec) : Custom(spec, spec.attrs_as<CustomAttrs>().use->create(spec.context)) {
     for (size_t i = 0; i < spec.inputs.size(); ++i) {
-      add(i < use_->num_args() ? &pass_.inputs : &pass_.aux, spec.inputs[i]);
+      add(i < use_->num_args() ? &call_.inputs : &call_.aux, spec.inputs[i]);
     }
     const auto book = [&](size_t bytes) {
       const size_t offset = (spec.scratch_bytes + 63) / 64 * 64;
@@ -50,7 +50,7 @@ class CustomForward final : public Custom {
       return offset;
     };
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
-      add(&pass_.outputs, spec.outputs[i]);
+      add(&call_.outputs, spec.outputs[i]);
       unwanted_at_.push_back(spec.wanted[i] ? 0 : book(spec.outputs[i].bytes()));
     }
     // Frozen ones keep their states: the host writes to copies.
@@ -60,18 +60,18 @@ class CustomForward final : public Custom {
     }
   }
   void run(const Args &args, const Lane &) const override {
-    CustomOperator::Pass pass = pass_;
-    locate({&pass.inputs, &pass.aux}, args.inputs);
-    for (size_t i = 0; i < pass.outputs.size(); ++i) {
-      pass.outputs[i].data = args.outputs[i] ? args.outputs[i] : static_cast<char *>(args.scratch) + unwanted_at_[i];
+    CustomOperator::Call call = call_;
+    locate({&call.inputs, &call.aux}, args.inputs);
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      call.outputs[i].data = args.outputs[i] ? args.outputs[i] : static_cast<char *>(args.scratch) + unwanted_at_[i];
     }
     for (size_t i = 0; i < aux_at_.size(); ++i) {
       void *const copy = static_cast<char *>(args.scratch) + aux_at_[i];
-      if (aux_bytes_[i] > 0) std::memcpy(copy, pass.aux[i].data, aux_bytes_[i]);
-      pass.aux[i].data = copy;
+      if (aux_bytes_[i] > 0) std::memcpy(copy, call.aux[i].data, aux_bytes_[i]);
+      call.aux[i].data = copy;
     }
     op_->forward_failed = true;
-    op_->forward(pass);
+    op_->forward(call);
     op_->forward_failed = false;
   }
   const std::shared_ptr<CustomOperator> &op() const { return op_; }
@@ -88,21 +88,21 @@ class CustomBackward final : public Custom {
     const auto take = [&](std::vector<CustomArray> *list, size_t count) {
       for (size_t i = 0; i < count; ++i) add(list, spec.inputs[next++]);
     };
-    if (use_->reads_head_grads) take(&pass_.head_grads, use_->outputs.size());
-    take(&pass_.inputs, use_->num_args());
-    take(&pass_.aux, use_->num_aux);
-    take(&pass_.outputs, use_->outputs.size());
+    if (use_->reads_head_grads) take(&call_.head_grads, use_->outputs.size());
+    take(&call_.inputs, use_->num_args());
+    take(&call_.aux, use_->num_aux);
+    take(&call_.outputs, use_->outputs.size());
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
-      add(&pass_.gradients, spec.outputs[i]);
-      pass_.gradients.back().wanted = spec.wanted[i];
+      add(&call_.gradients, spec.outputs[i]);
+      call_.gradients.back().wanted = spec.wanted[i];
     }
   }
   void run(const Args &args, const Lane &) const override {
-    CustomOperator::Pass pass = pass_;
-    locate({&pass.head_grads, &pass.inputs, &pass.aux, &pass.outputs}, args.inputs);
-    locate({&pass.gradients}, args.outputs);
+    CustomOperator::Call call = call_;
+    locate({&call.head_grads, &call.inputs, &call.aux, &call.outputs}, args.inputs);
+    locate({&call.gradients}, args.outputs);
     if (op_->forward_failed) throw Error(Code::kExecution, "the forward pass before it failed");
-    op_->backward(pass);
+    op_->backward(call);
   }
 };
 
