@@ -6,22 +6,21 @@
 #include <algorithm>
 #include <vector>
 
+#include "cuda/op/convolution_tiles.hpp"
 #include "cuda/op/gathered_product.cuh"
 #include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/convolution_sizes.hpp"
 #include "op/convolution.hpp"
-#include "op/deconvolution.hpp"
 
 namespace cohort {
+namespace tiles {
 namespace {
 
 using convolution::Axes;
 using convolution::offset_of;
 using convolution::place_in;
 using convolution::volume;
-
-constexpr Elements kNothing{nullptr, int64_t(Dtype::kFloat32)};
 
 template <typename C>
 struct Reader {
@@ -231,28 +230,22 @@ struct FilterGradientProblem {
 
 constexpr int64_t kNarrow = 8;  // channels of a group for which a tile is mostly empty
 
-// How a step is computed, and what it takes of the scratch memory: taps, then parts of sums.
-struct Plan {
-  enum Of { kResult, kDataGradient, kFilterGradient };
-  bool narrow;
-  int64_t parts = 1;
-  size_t taps_bytes = 0, scratch_bytes = 0;
+}  // namespace
 
-  Plan(const ConvolutionSizes &s, Of of, size_t element) {
-    const int64_t kernel = volume(s.kernel);
-    narrow = (of == kDataGradient ? s.in_channels : s.out_channels) < kNarrow;
-    const int64_t taps = (of == kDataGradient ? s.out_channels : s.in_channels) * kernel;
-    taps_bytes = narrow ? 0 : size_t(taps) * sizeof(Tap);
-    scratch_bytes = taps_bytes;
-    if (of != kFilterGradient) return;
-    // So many parts that the device is busy, each long enough to be worth it.
-    const int64_t depth = s.batch * volume(s.out), count = s.groups * s.out_channels * taps;
-    const int64_t own = narrow ? count : gathered_blocks(s.groups, s.out_channels, taps);
-    const int64_t busy = narrow ? 132 * 1024 : 132 * 4;
-    parts = std::clamp<int64_t>(busy / std::max<int64_t>(own, 1), 1, std::max<int64_t>(depth / 256, 1));
-    scratch_bytes += size_t(count * parts) * element;
-  }
-};
+Plan::Plan(const ConvolutionSizes &s, Of of, size_t element) {
+  const int64_t kernel = volume(s.kernel);
+  narrow = (of == kDataGradient ? s.in_channels : s.out_channels) < kNarrow;
+  const int64_t taps = (of == kDataGradient ? s.out_channels : s.in_channels) * kernel;
+  taps_bytes = narrow ? 0 : size_t(taps) * sizeof(Tap);
+  scratch_bytes = taps_bytes;
+  if (of != kFilterGradient) return;
+  // So many parts that the device is busy, each long enough to be worth it.
+  const int64_t depth = s.batch * volume(s.out), count = s.groups * s.out_channels * taps;
+  const int64_t own = narrow ? count : gathered_blocks(s.groups, s.out_channels, taps);
+  const int64_t busy = narrow ? 132 * 1024 : 132 * 4;
+  parts = std::clamp<int64_t>(busy / std::max<int64_t>(own, 1), 1, std::max<int64_t>(depth / 256, 1));
+  scratch_bytes += size_t(count * parts) * element;
+}
 
 template <typename C>
 void convolve(const ConvolutionSizes &s, const Elements &data, const Elements &weight, const Elements &bias,
@@ -297,7 +290,6 @@ void convolve_backward_weight(const ConvolutionSizes &s, const Elements &head, c
   });
 }
 
-// Of each channel of `values`, which has the sizes of the convolution's result or, of_data, of its data. A warp each.
 template <typename C>
 void sum_channels(const ConvolutionSizes &s, bool of_data, const Elements &values, const Elements &sums,
                   const Lane &lane) {
@@ -314,6 +306,24 @@ void sum_channels(const ConvolutionSizes &s, bool of_data, const Elements &value
     if (threadIdx.x == 0) store(sums, c, sum);
   });
 }
+
+#define COHORT_TILES(C)                                                                                     \
+  template void convolve<C>(const ConvolutionSizes &, const Elements &, const Elements &, const Elements &, \
+                            const Elements &, void *, const Lane &);                                        \
+  template void convolve_backward_data<C>(const ConvolutionSizes &, const Elements &, const Elements &,     \
+                                          const Elements &, const Elements &, void *, const Lane &);        \
+  template void convolve_backward_weight<C>(const ConvolutionSizes &, const Elements &, const Elements &,   \
+                                            const Elements &, void *, const Lane &);                        \
+  template void sum_channels<C>(const ConvolutionSizes &, bool, const Elements &, const Elements &, const Lane &)
+COHORT_TILES(float);
+COHORT_TILES(double);
+#undef COHORT_TILES
+
+}  // namespace tiles
+
+namespace {
+
+using namespace tiles;
 
 template <typename C>
 class ConvolutionCuda final : public Kernel {
@@ -368,71 +378,9 @@ class ConvolutionBackwardCuda final : public Kernel {
   ConvolutionSizes sizes_;
 };
 
-template <typename C>
-class DeconvolutionCuda final : public Kernel {
- public:
-  explicit DeconvolutionCuda(StepSpec &spec) : dtype_(spec.inputs[0].dtype) {
-    const auto &a = spec.attrs_as<DeconvolutionAttrs>();
-    has_bias_ = !a.no_bias;
-    sizes_ =
-        convolution_sizes(spec.outputs[0].shape, spec.inputs[1].shape, spec.inputs[0].shape, a.stride, a.dilate,
-                          deconvolution_padding(a, spec.inputs[0].shape).pad, a.num_group, channels_last(a.layout));
-    spec.scratch_bytes = Plan(sizes_, Plan::kDataGradient, sizeof(C)).scratch_bytes;
-  }
-  void run(const Args &args, const Lane &lane) const override {
-    convolve_backward_data<C>(sizes_, elements_of(args.inputs[0], dtype_), elements_of(args.inputs[1], dtype_),
-                              has_bias_ ? elements_of(args.inputs[2], dtype_) : kNothing,
-                              elements_of(args.outputs[0], dtype_), args.scratch, lane);
-  }
-
- private:
-  const Dtype dtype_;
-  bool has_bias_;
-  ConvolutionSizes sizes_;
-};
-
-// Inputs: head gradient, data, weight.
-template <typename C>
-class DeconvolutionBackwardCuda final : public Kernel {
- public:
-  explicit DeconvolutionBackwardCuda(StepSpec &spec) : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted) {
-    const auto &a = spec.attrs_as<DeconvolutionAttrs>();
-    sizes_ =
-        convolution_sizes(spec.inputs[0].shape, spec.inputs[2].shape, spec.inputs[1].shape, a.stride, a.dilate,
-                          deconvolution_padding(a, spec.inputs[1].shape).pad, a.num_group, channels_last(a.layout));
-    for (const auto of : {Plan::kResult, Plan::kFilterGradient}) {
-      spec.scratch_bytes = std::max(spec.scratch_bytes, Plan(sizes_, of, sizeof(C)).scratch_bytes);
-    }
-  }
-  void run(const Args &args, const Lane &lane) const override {
-    const Elements head = elements_of(args.inputs[0], dtype_);
-    const auto out = [&](int i) { return elements_of(args.outputs[i], dtype_); };
-    if (wanted_[0])
-      convolve<C>(sizes_, head, elements_of(args.inputs[2], dtype_), kNothing, out(0), args.scratch, lane);
-    if (wanted_[1]) {
-      convolve_backward_weight<C>(sizes_, elements_of(args.inputs[1], dtype_), head, out(1), args.scratch, lane);
-    }
-    if (wanted_.size() > 2 && wanted_[2]) sum_channels<C>(sizes_, true, head, out(2), lane);
-  }
-
- private:
-  const Dtype dtype_;
-  const std::vector<bool> wanted_;
-  ConvolutionSizes sizes_;
-};
-
-template <template <typename> class K>
-std::unique_ptr<Kernel> make(StepSpec &spec) {
-  spec.tf32 = false;
-  if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<K<double>>(spec);
-  return std::make_unique<K<float>>(spec);
-}
-
 // Named as what is more than plain loops: in 16 bits they, and what follows them, move half as many bytes.
-COHORT_KERNEL_BY(cuda, Convolution, make<ConvolutionCuda>).named("tiles").dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_Convolution, make<ConvolutionBackwardCuda>).named("tiles").dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, Deconvolution, make<DeconvolutionCuda>).named("tiles").dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_Deconvolution, make<DeconvolutionBackwardCuda>).named("tiles").dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, Convolution, make_tiles<ConvolutionCuda>).named("tiles").dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_Convolution, make_tiles<ConvolutionBackwardCuda>).named("tiles").dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

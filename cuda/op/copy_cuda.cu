@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that copy, cast, add up or fill whole arrays, and make arrays from nothing.
+// Kernels that copy, cast or add up whole arrays.
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +8,6 @@
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/compute.hpp"
-#include "op/creation.hpp"
 #include "op/pointwise_math.hpp"
 
 namespace cohort {
@@ -44,22 +43,6 @@ class CrossDeviceCopyCuda final : public CopyCuda {
   void copy(void *to, const void *from, size_t bytes, cudaStream_t stream) const override {
     copy_between(to, place_of(to), from, place_of(from), bytes, stream);
   }
-};
-
-class FillZeroCuda final : public Kernel {
- public:
-  explicit FillZeroCuda(const StepSpec &spec) {
-    for (const TensorSpec &out : spec.outputs) bytes_.push_back(out.bytes());
-  }
-  void run(const Args &args, const Lane &lane) const override {
-    for (size_t i = 0; i < bytes_.size(); ++i) {
-      if (bytes_[i] == 0 || !args.outputs[i]) continue;
-      CUDA_CHECK(cudaMemsetAsync(args.outputs[i], 0, bytes_[i], static_cast<cudaStream_t>(lane.stream)));
-    }
-  }
-
- private:
-  std::vector<size_t> bytes_;
 };
 
 template <typename C>
@@ -175,9 +158,6 @@ COHORT_KERNEL(cuda, MakeLoss, CopyCuda);
 COHORT_KERNEL(cuda, LinearRegressionOutput, CopyCuda);
 COHORT_KERNEL(cuda, MAERegressionOutput, CopyCuda);
 COHORT_KERNEL(cuda, SVMOutput, CopyCuda);
-COHORT_KERNEL(cuda, _fill_zero, FillZeroCuda);
-COHORT_KERNEL(cuda, _zeros, FillZeroCuda);
-COHORT_KERNEL(cuda, _zeros_without_dtype, FillZeroCuda);
 COHORT_KERNEL_BY(cuda, _cast_copy, flat<make_kernel_of<CastCuda>>).any_layout();
 COHORT_KERNEL_BY(cuda, Cast, flat<make_kernel_of<CastCuda>>).any_layout();
 COHORT_KERNEL(cuda, _copyto, CastCuda);
@@ -189,88 +169,71 @@ COHORT_KERNEL(cuda, _backward_amp_multicast, CastCuda);
 COHORT_KERNEL_BY(cuda, add_n, flat<make_sum>).any_layout();
 COHORT_KERNEL_BY(cuda, _sum_gradients, flat<make_sum>).named("any type").preference(-1).any_layout();
 
-// ---- arrays from nothing: output 0 is what a functor gives for each index -------------------------------------------
+// ---- the sums of gradients that plans make, in float and double
 
-struct Constant {
-  double value;
-  __device__ double operator()(int64_t) const { return value; }
-};
-
-struct Range {
-  double start, step;
-  int64_t repeat;
-  __device__ double operator()(int64_t i) const { return start + double(i / repeat) * step; }
-};
-
-struct Linspace {
-  double start, stop;
-  int64_t intervals;
-  __device__ double operator()(int64_t i) const {
-    return i == intervals ? stop : start + (stop - start) / double(intervals) * double(i);
-  }
-};
-
-struct Diagonal {
-  int64_t columns, k;
-  __device__ double operator()(int64_t i) const { return i % columns - i / columns == k ? 1.0 : 0.0; }
-};
-
-template <typename Value>
-__global__ void fill(Value value, Elements out, int64_t count) {
+// out = in0 + in1 + ..., added up in this order; out may be in0.
+template <typename C>
+__global__ void add_vectors(C *sum, const C *a, const C *b, int64_t count) {  // count: of vectors
+  constexpr int kSize = Vector<C>::kSize;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    store(out, i, value(i));
+    Vector<C> x = load_vector(a + i * kSize);
+    const Vector<C> y = load_vector(b + i * kSize);
+    for (int k = 0; k < kSize; ++k) x.at[k] += y.at[k];
+    store_vector(sum + i * kSize, x);
   }
 }
 
-template <typename Value>
-class FilledCuda final : public Kernel {
+template <typename C>
+__global__ void add_to(C *sum, const C *a, const C *b, int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    sum[i] = a[i] + b[i];
+  }
+}
+
+class SumGradientsCuda final : public Kernel {
  public:
-  FilledCuda(const StepSpec &spec, Value value)
-      : value_(value), count_(spec.outputs[0].shape.size()), dtype_(spec.outputs[0].dtype) {}
+  explicit SumGradientsCuda(StepSpec &spec)
+      : count_(spec.outputs[0].shape.size()),
+        num_inputs_(int(spec.inputs.size())),
+        bytes_(spec.outputs[0].bytes()),
+        is_double_(spec.outputs[0].dtype == Dtype::kFloat64) {}
+
   void run(const Args &args, const Lane &lane) const override {
+    const auto stream = static_cast<cudaStream_t>(lane.stream);
     if (count_ == 0) return;
-    launch(fill<Value>, flat_grid(count_), lane.stream, value_, elements_of(args.outputs[0], dtype_), count_);
+    if (num_inputs_ == 1 && args.inputs[0] != args.outputs[0]) {
+      CUDA_CHECK(cudaMemcpyAsync(args.outputs[0], args.inputs[0], bytes_, cudaMemcpyDeviceToDevice, stream));
+    }
+    const void *sum = args.inputs[0];
+    for (int i = 1; i < num_inputs_; ++i) {
+      if (is_double_) {
+        add(args.out<double>(0), static_cast<const double *>(sum), args.in<double>(i), stream);
+      } else {
+        add(args.out<float>(0), static_cast<const float *>(sum), args.in<float>(i), stream);
+      }
+      sum = args.outputs[0];
+    }
   }
 
  private:
-  const Value value_;
+  // What does not fill a vector, and all of what does not begin as one, an element at a time.
+  template <typename C>
+  void add(C *sum, const C *a, const C *b, cudaStream_t stream) const {
+    const int64_t vectors = can_be_vectors({sum, a, b}) ? count_ / Vector<C>::kSize : 0,
+                  done = vectors * Vector<C>::kSize;
+    if (vectors > 0) launch(add_vectors<C>, flat_grid(vectors), stream, sum, a, b, vectors);
+    if (done < count_) {
+      launch(add_to<C>, flat_grid(count_ - done), stream, sum + done, a + done, b + done, count_ - done);
+    }
+  }
+
   const int64_t count_;
-  const Dtype dtype_;
+  const int num_inputs_;
+  const size_t bytes_;
+  const bool is_double_;
 };
 
-template <typename Value>
-std::unique_ptr<Kernel> make_filled(const StepSpec &spec, Value value) {
-  return std::make_unique<FilledCuda<Value>>(spec, value);
-}
-
-std::unique_ptr<Kernel> make_ones(StepSpec &spec) { return make_filled(spec, Constant{1}); }
-std::unique_ptr<Kernel> make_full(StepSpec &spec) {
-  return make_filled(spec, Constant{spec.attrs_as<FillAttrs>().value});
-}
-std::unique_ptr<Kernel> make_arange(StepSpec &spec) {
-  const auto &a = spec.attrs_as<RangeAttrs>();
-  return make_filled(spec, Range{a.start, a.step, a.repeat});
-}
-std::unique_ptr<Kernel> make_arange_like(StepSpec &spec) {
-  const auto &a = spec.attrs_as<ArangeLikeAttrs>();
-  return make_filled(spec, Range{a.start, a.step, a.repeat});
-}
-std::unique_ptr<Kernel> make_linspace(StepSpec &spec) {
-  const auto &a = spec.attrs_as<RangeAttrs>();
-  return make_filled(spec, Linspace{a.start, *a.stop, std::max(a.endpoint ? a.num - 1 : a.num, 1)});
-}
-std::unique_ptr<Kernel> make_eye(StepSpec &spec) {
-  return make_filled(spec, Diagonal{std::max<int64_t>(spec.outputs[0].shape[1], 1), spec.attrs_as<EyeAttrs>().k});
-}
-
-COHORT_KERNEL_BY(cuda, _ones, make_ones);
-COHORT_KERNEL_BY(cuda, _backward_make_loss, make_ones);
-COHORT_KERNEL_BY(cuda, _set_value, make_full);
-COHORT_KERNEL_BY(cuda, _full, make_full);
-COHORT_KERNEL_BY(cuda, _arange, make_arange);
-COHORT_KERNEL_BY(cuda, _contrib_arange_like, make_arange_like);
-COHORT_KERNEL_BY(cuda, _linspace, make_linspace);
-COHORT_KERNEL_BY(cuda, _eye, make_eye);
+COHORT_KERNEL_BY(cuda, _sum_gradients, flat<make_kernel_of<SumGradientsCuda>>).one_dtype(kWideFloatTypes).any_layout();
 
 }  // namespace
 }  // namespace cohort

@@ -7,6 +7,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <memory>
+
 #include "base/dtype_cast.hpp"
 #include "cuda/cuda_launch.hpp"
 #include "device/kernel.hpp"
@@ -155,6 +157,22 @@ __global__ void call_for_each(Body body, int64_t count) {
 template <typename Body>
 void for_each(const Lane &lane, int64_t count, const Body &body) {
   if (count > 0) launch(call_for_each<Body>, flat_grid(count), lane.stream, body, count);
+}
+
+// K<C>, where C is the type in which arrays of the output's type are computed.
+template <template <typename> class K>
+std::unique_ptr<Kernel> make_computed(StepSpec &spec, bool integer) {
+  return dispatch_compute(spec.outputs[0].dtype, integer,
+                          [&](auto c) -> std::unique_ptr<Kernel> { return std::make_unique<K<decltype(c)>>(spec); });
+}
+
+// K<float> or K<double>, by the type of the input, which is a floating one.
+template <template <typename> class K>
+std::unique_ptr<Kernel> make_floating(StepSpec &spec) {
+  return dispatch_compute(spec.inputs[0].dtype, false, [&](auto c) -> std::unique_ptr<Kernel> {
+    if constexpr (std::is_floating_point_v<decltype(c)>) return std::make_unique<K<decltype(c)>>(spec);
+    return nullptr;
+  });
 }
 
 }  // namespace cohort

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functors of op/pointwise_math.hpp over CUDA arrays: the kernels of all element-wise rules and of Activation, and
-// of the plan's own sums. float and double; one thread an element, so results do not depend on the launch.
+// The functors of op/pointwise_math.hpp over CUDA arrays of float and double: the kernels of all element-wise rules.
+// One thread an element, so results do not depend on the launch.
 #include <vector>
 
 #include "cuda/cuda_launch.hpp"
 #include "cuda/cuda_layout.hpp"
+#include "cuda/op/pointwise_cuda.hpp"
 #include "device/kernel_table.hpp"
-#include "op/activation.hpp"
 #include "op/pointwise.hpp"
 
 namespace cohort {
@@ -64,10 +64,14 @@ class PointwiseCuda final : public Kernel {
   std::vector<Launch<C>> launches_;
 };
 
+}  // namespace
+
 std::unique_ptr<Kernel> make_pointwise(const StepSpec &spec, const std::vector<PointwiseCall> &calls) {
   if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<PointwiseCuda<double>>(spec, calls);
   return std::make_unique<PointwiseCuda<float>>(spec, calls);
 }
+
+namespace {
 
 std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
   const PointwiseRule &rule = *find_pointwise_rule(spec.op);
@@ -78,13 +82,6 @@ std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
     for (size_t i = 0; i < rule.backward.size(); ++i) calls.push_back(rule.backward_call(spec.attrs.get(), int(i)));
   }
   return make_pointwise(spec, calls);
-}
-
-std::unique_ptr<Kernel> make_activation(StepSpec &spec) {
-  return make_pointwise(spec, {activation_call(spec.attrs_as<ActivationAttrs>().act_type)});
-}
-std::unique_ptr<Kernel> make_activation_gradient(StepSpec &spec) {
-  return make_pointwise(spec, {activation_gradient_call(spec.attrs_as<ActivationAttrs>().act_type)});
 }
 
 const bool rules_registered = [] {
@@ -98,73 +95,6 @@ const bool rules_registered = [] {
   }
   return true;
 }();
-
-COHORT_KERNEL_BY(cuda, Activation, flat<make_activation>).one_dtype(kWideFloatTypes).any_layout();
-COHORT_KERNEL_BY(cuda, _backward_Activation, flat<make_activation_gradient>).one_dtype(kWideFloatTypes).any_layout();
-
-// out = in0 + in1 + ..., added up in this order; out may be in0.
-template <typename C>
-__global__ void add_vectors(C *sum, const C *a, const C *b, int64_t count) {  // count: of vectors
-  constexpr int kSize = Vector<C>::kSize;
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    Vector<C> x = load_vector(a + i * kSize);
-    const Vector<C> y = load_vector(b + i * kSize);
-    for (int k = 0; k < kSize; ++k) x.at[k] += y.at[k];
-    store_vector(sum + i * kSize, x);
-  }
-}
-
-template <typename C>
-__global__ void add_to(C *sum, const C *a, const C *b, int64_t count) {
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    sum[i] = a[i] + b[i];
-  }
-}
-
-class SumGradientsCuda final : public Kernel {
- public:
-  explicit SumGradientsCuda(StepSpec &spec)
-      : count_(spec.outputs[0].shape.size()),
-        num_inputs_(int(spec.inputs.size())),
-        bytes_(spec.outputs[0].bytes()),
-        is_double_(spec.outputs[0].dtype == Dtype::kFloat64) {}
-
-  void run(const Args &args, const Lane &lane) const override {
-    const auto stream = static_cast<cudaStream_t>(lane.stream);
-    if (count_ == 0) return;
-    if (num_inputs_ == 1 && args.inputs[0] != args.outputs[0]) {
-      CUDA_CHECK(cudaMemcpyAsync(args.outputs[0], args.inputs[0], bytes_, cudaMemcpyDeviceToDevice, stream));
-    }
-    const void *sum = args.inputs[0];
-    for (int i = 1; i < num_inputs_; ++i) {
-      if (is_double_) {
-        add(args.out<double>(0), static_cast<const double *>(sum), args.in<double>(i), stream);
-      } else {
-        add(args.out<float>(0), static_cast<const float *>(sum), args.in<float>(i), stream);
-      }
-      sum = args.outputs[0];
-    }
-  }
-
- private:
-  // What does not fill a vector, and all of what does not begin as one, an element at a time.
-  template <typename C>
-  void add(C *sum, const C *a, const C *b, cudaStream_t stream) const {
-    const int64_t vectors = can_be_vectors({sum, a, b}) ? count_ / Vector<C>::kSize : 0,
-                  done = vectors * Vector<C>::kSize;
-    if (vectors > 0) launch(add_vectors<C>, flat_grid(vectors), stream, sum, a, b, vectors);
-    if (done < count_) {
-      launch(add_to<C>, flat_grid(count_ - done), stream, sum + done, a + done, b + done, count_ - done);
-    }
-  }
-
-  const int64_t count_;
-  const int num_inputs_;
-  const size_t bytes_;
-  const bool is_double_;
-};
-
-COHORT_KERNEL_BY(cuda, _sum_gradients, flat<make_kernel_of<SumGradientsCuda>>).one_dtype(kWideFloatTypes).any_layout();
 
 }  // namespace
 }  // namespace cohort

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ROIAlign: forward, a thread reads the places of one window of one region; backward, an element of the data looks for
-// the windows that read it.
+// the windows that read it. RROIAlign: backward, an element of some channels turns itself into each region of its
+// image, and looks at the places around it.
 #include "cuda/op/compute.cuh"
 #include "cuda/op/expected.cuh"
 #include "kernels/regions.hpp"
+#include "kernels/turned_regions.hpp"
 #include "op/bilinear.hpp"
 #include "op/roi_align.hpp"
 
@@ -169,6 +171,196 @@ class RoiAlignBackwardCuda {
 
 COHORT_KERNEL_BY(cuda, _contrib_ROIAlign, make_checked<RegionsCheck, make_compute<RoiAlignCuda>>);
 COHORT_KERNEL_BY(cuda, _backward__contrib_ROIAlign, make_compute<RoiAlignBackwardCuda>);
+
+// ---- RROIAlign
+
+// A region in the scratch memory, all numbers of type C. image: -1 for one that reads nothing.
+template <typename C>
+struct PlacedRegion {
+  TurnedRegion<C> region;
+  C image;
+};
+
+// Places of a region around one of its elements, along one of its sides: [begin, end) of those of all windows.
+struct PlacesAround {
+  int64_t begin, end;
+
+  // at: of the element, from where the side begins; far: how far from it a place may lie.
+  template <typename C>
+  __device__ PlacesAround(C at, C far, C distance, C count) {
+    const C first = floor((at - far) / distance - C(0.5)) - 1, last = ceil((at + far) / distance - C(0.5)) + 1;
+    begin = first > 0 ? int64_t(first < count ? first : count) : 0;  // NaN: all of them
+    end = last < count ? int64_t(last > -1 ? last + 1 : C(0)) : int64_t(count);
+  }
+};
+
+template <typename C>
+class TurnedBodyCuda {
+ public:
+  using Placed = PlacedRegion<C>;
+
+  TurnedBodyCuda(const StepSpec &spec, const Shape &data, const Shape &rois)
+      : grid_(spec.attrs_as<RoiAlignAttrs>(), data), batch_(data[0]), channels_(data[1]), count_(rois[0]) {}
+  size_t extra() const { return size_t(count_) * (sizeof(Placed) / sizeof(C)); }
+
+  const Placed *place_regions(const C *rois, C *extra, const Lane &lane) const {
+    Placed *const placed = reinterpret_cast<Placed *>(extra);
+    const TurnedGrid<C> grid = grid_;
+    const int64_t batch = batch_;
+    for_each(lane, count_, [=] __device__(int64_t n) {
+      const C *const roi = rois + 6 * n;
+      const TurnedRegion<C> region = grid.region(roi);
+      const int64_t image = image_of_region(roi[0], n, batch);
+      placed[n] = {region, region.is_readable() ? C(image) : C(-1)};
+    });
+    return placed;
+  }
+
+ protected:
+  const TurnedGrid<C> grid_;
+  const int64_t batch_, channels_, count_;
+};
+
+template <typename C>
+class TurnedRoiAlignCuda : TurnedBodyCuda<C> {
+  using Base = TurnedBodyCuda<C>;
+
+ public:
+  explicit TurnedRoiAlignCuda(const StepSpec &spec) : Base(spec, spec.inputs[0].shape, spec.inputs[1].shape) {}
+  using Base::extra;
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    const PlacedRegion<C> *const placed = this->place_regions(in[1], extra, lane);
+    const TurnedGrid<C> grid = this->grid_;
+    const int64_t channels = this->channels_, windows = grid.rows * grid.columns;
+    for_each(lane, this->count_ * channels * windows, [=] __device__(int64_t at) {
+      const PlacedRegion<C> &r = placed[at / windows / channels];
+      C sum = 0;
+      if (r.image >= 0) {
+        const C *const from =
+            in[0] + (int64_t(r.image) * channels + at / windows % channels) * grid.height * grid.width;
+        grid.each_place(r.region, at % windows, [&](const TurnedPlace<C> &place) {
+          const int64_t *const e = place.elements;
+          const C *const by = place.weights;
+          sum += by[0] * from[e[0]] + by[1] * from[e[1]] + by[2] * from[e[2]] + by[3] * from[e[3]];
+        });
+      }
+      out[0][at] = sum;
+    });
+  }
+};
+
+constexpr int kTogether = 8;  // channels of a thread: they have the same places
+
+template <typename C>
+struct TurnedElement {
+  TurnedGrid<C> grid;
+  const PlacedRegion<C> *placed;
+  const C *head;
+  C *grad;
+  int64_t channels, count, parts;
+
+  __device__ void operator()(int64_t unit) const {
+    const int64_t plane = grid.height * grid.width, own = unit % plane, windows = grid.rows * grid.columns;
+    const int64_t first = unit / plane % parts * kTogether, image = unit / plane / parts;
+    const int64_t many = channels - first < kTogether ? channels - first : kTogether;
+    C sums[kTogether] = {};
+    for (int64_t n = 0; n < count; ++n) {
+      if (placed[n].image != C(image)) continue;
+      const C *const from = head + (n * channels + first) * windows;
+      each_reading(placed[n].region, own, [&](int64_t window, C by) {
+        for (int k = 0; k < kTogether; ++k) {
+          if (k < many) sums[k] += by * from[k * windows + window];
+        }
+      });
+    }
+    for (int k = 0; k < kTogether; ++k) {
+      if (k < many) grad[(image * channels + first + k) * plane + own] = sums[k];
+    }
+  }
+
+  // Calls fn(window, weight) for each place that reads an element.
+  template <typename Fn>
+  __device__ void each_reading(const TurnedRegion<C> &r, int64_t own, Fn &&fn) const {
+    const C y = C(own / grid.width) - r.y, x = C(own % grid.width) - r.x;
+    const C down = y * r.cosine + x * r.sine + r.height / 2, right = x * r.cosine - y * r.sine + r.width / 2;
+    // A place is read at most one element away along either axis; the more it is rounded, the larger its numbers are.
+    constexpr C kRounding = sizeof(C) == 4 ? C(0x1p-19) : C(0x1p-48);
+    const C size = fabs(r.y) + fabs(r.x) + r.height + r.width + C(grid.height + grid.width);
+    const C far = fabs(r.cosine) + fabs(r.sine) + size * kRounding;
+    const auto places_y = int64_t(r.places_y), places_x = int64_t(r.places_x);
+    const PlacesAround rows(down, far, r.window_height / r.places_y, C(grid.rows * places_y));
+    const PlacesAround columns(right, far, r.window_width / r.places_x, C(grid.columns * places_x));
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      const int64_t row = i / places_y;
+      const C at = r.down(row, C(i % places_y));
+      for (int64_t j = columns.begin; j < columns.end; ++j) {
+        const int64_t column = j / places_x;
+        TurnedPlace<C> place;
+        if (!grid.find(r, at, r.right(column, C(j % places_x)), &place)) continue;
+        for (int k = 0; k < 4; ++k) {
+          if (place.elements[k] == own) fn(row * grid.columns + column, place.weights[k]);
+        }
+      }
+    }
+  }
+};
+
+template <typename C>
+class TurnedRoiAlignBackwardCuda : TurnedBodyCuda<C> {
+  using Base = TurnedBodyCuda<C>;
+
+ public:
+  explicit TurnedRoiAlignBackwardCuda(const StepSpec &spec) : Base(spec, spec.outputs[0].shape, spec.inputs[1].shape) {}
+  using Base::extra;
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    const PlacedRegion<C> *const placed = this->place_regions(in[1], extra, lane);
+    const int64_t parts = (this->channels_ + kTogether - 1) / kTogether;
+    for_each(lane, this->batch_ * parts * this->grid_.height * this->grid_.width,
+             TurnedElement<C>{this->grid_, placed, in[0], out[0], this->channels_, this->count_, parts});
+  }
+};
+
+// Regions name images, and are not too large.
+class TurnedRegionsCheck : RegionsCheck {
+ public:
+  explicit TurnedRegionsCheck(const StepSpec &spec)
+      : RegionsCheck(spec),
+        wide_(spec.attrs_as<RoiAlignAttrs>(), spec.inputs[0].shape),
+        narrow_(spec.attrs_as<RoiAlignAttrs>(), spec.inputs[0].shape) {}
+  struct Look {
+    RegionsCheck::Look images;
+    TurnedGrid<double> wide;
+    TurnedGrid<float> narrow;
+
+    template <typename C>
+    __device__ double most_places(const TurnedGrid<C> &grid, int64_t row) const {
+      C roi[6];
+      for (int k = 0; k < 6; ++k) roi[k] = load<C>(images.rois, 6 * row + k);
+      return double(grid.region(roi).most_places());
+    }
+    __device__ Finding operator()(int64_t row) const {
+      const Finding image = images(row);
+      if (image.wrong || load<double>(images.rois, 6 * row) < 0) return image;
+      const bool is_wide = Dtype(images.rois.dtype) == Dtype::kFloat64;
+      const double found = is_wide ? most_places(wide, row) : most_places(narrow, row);
+      return {!(found <= TurnedRegion<double>::kMostPlaces), bits_of(found), 1, TurnedRegion<double>::kMostPlaces};
+    }
+  };
+  using RegionsCheck::count;
+  Look look(const Args &args) const { return {RegionsCheck::look(args), wide_, narrow_}; }
+  std::string in_words(const Complaint &c) const {
+    if (c.least == 0) return RegionsCheck::in_words(c);
+    return text("rois[", c.place, "]: expected at most ", c.most, " places along a side of a window, found ",
+                number_of(c.found));
+  }
+
+ private:
+  const TurnedGrid<double> wide_;
+  const TurnedGrid<float> narrow_;
+};
+
+COHORT_KERNEL_BY(cuda, _contrib_RROIAlign, make_checked<TurnedRegionsCheck, make_compute<TurnedRoiAlignCuda>>);
+COHORT_KERNEL_BY(cuda, _backward__contrib_RROIAlign, make_compute<TurnedRoiAlignBackwardCuda>);
 
 }  // namespace
 }  // namespace cohort

@@ -3,6 +3,7 @@
 // launch.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "cuda/op/elements.cuh"
@@ -93,6 +94,12 @@ struct RowExtent {
 
 inline RowExtent rows_along(const Shape &shape, int axis) {
   return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.rank())};
+}
+
+// Lines that are few and long are cut into parts, a thread each.
+inline int64_t parts_of_rows(const RowExtent &e) {
+  constexpr int64_t kBusy = 132 * 512, kLeast = 256;
+  return std::clamp<int64_t>(kBusy / std::max<int64_t>(e.rows(), 1), 1, std::max<int64_t>(e.length / kLeast, 1));
 }
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, softmin, log_softmax and SoftmaxActivation, and softmax_cross_entropy. A warp a row.
+// softmax, softmin, log_softmax and SoftmaxActivation. A warp a row.
 #include <cstring>
 
 #include "cuda/op/rows.cuh"
@@ -105,84 +105,6 @@ COHORT_KERNEL_BY(cuda, _backward_softmax, make_backward);
 COHORT_KERNEL_BY(cuda, _backward_softmin, make_backward);
 COHORT_KERNEL_BY(cuda, _backward_log_softmax, make_backward);
 COHORT_KERNEL_BY(cuda, _backward_SoftmaxActivation, make_backward);
-
-// ---- softmax_cross_entropy: sum over rows of -log(softmax(row)[label])
-
-// A loss a row in scratch, which one warp adds up in order.
-template <typename C>
-class CrossEntropyCuda final : public Kernel {
- public:
-  explicit CrossEntropyCuda(StepSpec &spec)
-      : rows_(spec.inputs[0].shape[0]),
-        cols_(spec.inputs[0].shape[1]),
-        data_(spec.inputs[0].dtype),
-        label_(spec.inputs[1].dtype),
-        out_(spec.outputs[0].dtype) {
-    spec.scratch_bytes = size_t(rows_) * sizeof(double);
-  }
-  void run(const Args &args, const Lane &lane) const override {
-    const Elements x = elements_of(args.inputs[0], data_), label = elements_of(args.inputs[1], label_);
-    const Elements out = elements_of(args.outputs[0], out_);
-    double *const losses = static_cast<double *>(args.scratch);
-    const int64_t cols = cols_, rows = rows_;
-    for_each_row(lane, rows, [=] __device__(int64_t row) {
-      const auto value = [=](int64_t i) { return load<C>(x, row * cols + i); };
-      const C top = largest_along<C>(cols, value);
-      const C sum = sum_along<C>(cols, [=](int64_t i) { return pointwise::exp_of(value(i) - top); });
-      const int64_t k = load_index(label, row);
-      if (threadIdx.x != 0) return;
-      const double p = k >= 0 && k < cols ? double(pointwise::exp_of(value(k) - top) / sum) : 1.0;
-      losses[row] = k >= 0 && k < cols ? -log(p > 1e-8 ? p : 1e-8) : 0.0;
-    });
-    for_each_row(lane, 1, [=] __device__(int64_t) {
-      const double loss = sum_along<double>(rows, [=](int64_t i) { return losses[i]; });
-      if (threadIdx.x == 0) store(out, 0, loss);
-    });
-  }
-
- private:
-  const int64_t rows_, cols_;
-  const Dtype data_, label_, out_;
-};
-
-// Inputs: head gradient, data, label.
-template <typename C>
-class CrossEntropyBackwardCuda final : public Kernel {
- public:
-  explicit CrossEntropyBackwardCuda(const StepSpec &spec)
-      : rows_(spec.inputs[1].shape[0]),
-        cols_(spec.inputs[1].shape[1]),
-        head_(spec.inputs[0].dtype),
-        data_(spec.inputs[1].dtype),
-        label_(spec.inputs[2].dtype) {}
-  void run(const Args &args, const Lane &lane) const override {
-    const Elements head = elements_of(args.inputs[0], head_), x = elements_of(args.inputs[1], data_);
-    const Elements label = elements_of(args.inputs[2], label_), to = elements_of(args.outputs[0], data_);
-    const int64_t cols = cols_;
-    for_each_row(lane, rows_, [=] __device__(int64_t row) {
-      const auto value = [=](int64_t i) { return load<C>(x, row * cols + i); };
-      const C top = largest_along<C>(cols, value), dy = load<C>(head, 0);
-      const C sum = sum_along<C>(cols, [=](int64_t i) { return pointwise::exp_of(value(i) - top); });
-      const int64_t k = load_index(label, row);
-      each_along(cols, [=](int64_t i) {
-        store(to, row * cols + i, (pointwise::exp_of(value(i) - top) / sum - (i == k ? C(1) : C(0))) * dy);
-      });
-    });
-  }
-
- private:
-  const int64_t rows_, cols_;
-  const Dtype head_, data_, label_;
-};
-
-template <template <typename> class K>
-std::unique_ptr<Kernel> make(StepSpec &spec) {
-  if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<K<double>>(spec);
-  return std::make_unique<K<float>>(spec);
-}
-
-COHORT_KERNEL_BY(cuda, softmax_cross_entropy, make<CrossEntropyCuda>).output_dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_softmax_cross_entropy, make<CrossEntropyBackwardCuda>).output_dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any functor of op/pointwise.hpp on operands that broadcast to one shape, and the sum (or product, maximum ...) of its
-// results over axes: the kernels of the broadcasting rules and of the reductions, and of the gradients of both; of
-// other element types than float and double, also those of the rules without broadcasting. One kernel interprets all
-// functors; the choice is the same for all threads.
+// The kernels of strided_cuda.hpp: one interprets all functors; the choice is the same for all threads.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <functional>
 #include <vector>
 
-#include "cuda/cuda_layout.hpp"
 #include "cuda/op/elements.cuh"
-#include "device/kernel_table.hpp"
-#include "op/activation.hpp"
-#include "op/pointwise.hpp"
-#include "op/reduce.hpp"
-#include "op/tile.hpp"
+#include "cuda/op/strided_cuda.hpp"
 
 namespace cohort {
+namespace strided {
+
 namespace {
 
 // How operands lie as an index goes over axes, the outermost first: a stride of 0 repeats.
@@ -213,13 +205,6 @@ Walk make_walk(const Shape &large, const Shape &out, bool reduced, const Shape *
   return walk;
 }
 
-// A functor of inputs, which have these shapes (null: not used), broadcast to `large` and reduced to `out`.
-struct Source {
-  PointwiseCall call;
-  const Shape *operands[3];
-  Shape large, out;
-};
-
 // Enough threads to keep the device busy, and no more of them for one result than there are terms.
 Share share_of(int64_t count, int64_t terms) {
   constexpr int64_t kBusy = 132 * 1024, kTermsPerPart = 16384, kMostParts = 512;
@@ -230,8 +215,6 @@ Share share_of(int64_t count, int64_t terms) {
   }
   return share;
 }
-
-constexpr Reduction kPlainSum{PointwiseCode::kCopy, Combine::kSum};
 
 template <typename C>
 class StridedResult {
@@ -285,70 +268,20 @@ class StridedResult {
   Share share_{};
 };
 
-class StridedCuda final : public Kernel {
- public:
-  // Computed as arrays of `dtype` are.
-  void add(StepSpec &spec, Dtype dtype, const Source &source, int output, const Reduction &reduction = kPlainSum) {
-    dispatch_compute(dtype, pointwise_in_integers(source.call.code), [&](auto c) {
-      auto result = std::make_shared<StridedResult<decltype(c)>>(spec, source, reduction, output);
-      spec.scratch_bytes = std::max(spec.scratch_bytes, result->scratch_bytes());
-      runs_.push_back([result](const Args &args, const Lane &lane) { result->run(args, lane); });
-    });
-  }
-  // The last output first: the first one may lie where an input is.
-  void run(const Args &args, const Lane &lane) const override {
-    for (size_t i = runs_.size(); i-- > 0;) runs_[i](args, lane);
-  }
+}  // namespace
 
- private:
-  std::vector<std::function<void(const Args &, const Lane &)>> runs_;
-};
-
-// ---- the broadcasting rules
+void StridedCuda::add(StepSpec &spec, Dtype dtype, const Source &source, int output, const Reduction &reduction) {
+  dispatch_compute(dtype, pointwise_in_integers(source.call.code), [&](auto c) {
+    auto result = std::make_shared<StridedResult<decltype(c)>>(spec, source, reduction, output);
+    spec.scratch_bytes = std::max(spec.scratch_bytes, result->scratch_bytes());
+    runs_.push_back([result](const Args &args, const Lane &lane) { result->run(args, lane); });
+  });
+}
 
 Source source_of(const StepSpec &spec, const PointwiseCall &call, const Shape &large, size_t output) {
   const auto shape = [&](int input) { return input < 0 ? nullptr : &spec.inputs[size_t(input)].shape; };
   return {call, {shape(call.a), shape(call.b), shape(call.c)}, large, spec.outputs[output].shape};
 }
-
-std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
-  const PointwiseRule &rule = *find_pointwise_rule(spec.op);
-  auto kernel = std::make_unique<StridedCuda>();
-  if (spec.op == rule.name) {
-    const Source source = source_of(spec, rule.forward_call(spec.attrs.get()), spec.outputs[0].shape, 0);
-    kernel->add(spec, spec.outputs[0].dtype, source, 0);
-    return kernel;
-  }
-  for (size_t i = 0; i < rule.backward.size(); ++i) {
-    if (!spec.wanted.empty() && !spec.wanted[i]) continue;
-    const PointwiseCall call = rule.backward_call(spec.attrs.get(), int(i));
-    kernel->add(spec, spec.outputs[i].dtype, source_of(spec, call, spec.inputs[0].shape, i), int(i));
-  }
-  return kernel;
-}
-
-// ---- reductions
-
-std::unique_ptr<Kernel> make_reduce(StepSpec &spec) {
-  const Reduction reduction = reduction_of(spec.op, spec.attrs.get());
-  const Shape &shape = spec.inputs[0].shape;
-  const Shape kept = kept_shape(shape, axes_reduced_by(spec.op, spec.attrs.get(), shape));
-  auto kernel = std::make_unique<StridedCuda>();
-  kernel->add(spec, spec.inputs[0].dtype, {{reduction.of, 0}, {&shape, nullptr, nullptr}, shape, kept}, 0, reduction);
-  return kernel;
-}
-
-std::unique_ptr<Kernel> make_reduce_backward(StepSpec &spec) {
-  const std::string op = spec.op.substr(std::strlen("_backward_"));
-  const Shape &shape = spec.outputs[0].shape;
-  const Shape kept = kept_shape(shape, axes_reduced_by(op, spec.attrs.get(), shape));
-  const PointwiseCall call = reduction_gradient(op, spec.attrs.get(), shape, spec.inputs[0].shape);
-  auto kernel = std::make_unique<StridedCuda>();
-  kernel->add(spec, spec.outputs[0].dtype, {call, {&kept, &shape, &kept}, shape, shape}, 0);
-  return kernel;
-}
-
-// ---- broadcast_to and its like, tile and repeat: copies that repeat, whose gradients are sums
 
 std::unique_ptr<Kernel> make_repeated(StepSpec &spec, const Shape &data, const Shape &repeated) {
   auto kernel = std::make_unique<StridedCuda>();
@@ -363,73 +296,5 @@ std::unique_ptr<Kernel> make_repeated_backward(StepSpec &spec, const Shape &data
   return kernel;
 }
 
-std::unique_ptr<Kernel> make_broadcast(StepSpec &spec) {
-  return make_repeated(spec, spec.inputs[0].shape, spec.outputs[0].shape);
-}
-std::unique_ptr<Kernel> make_broadcast_backward(StepSpec &spec) {
-  return make_repeated_backward(spec, spec.outputs[0].shape, spec.inputs[0].shape);
-}
-template <typename A>
-std::unique_ptr<Kernel> make_tile(StepSpec &spec) {
-  const Repetition r = repetition_of(spec.attrs_as<A>(), spec.inputs[0].shape);
-  return make_repeated(spec, kept_shape(Shape(r.lengths), r.repeated), Shape(r.lengths));
-}
-template <typename A>
-std::unique_ptr<Kernel> make_tile_backward(StepSpec &spec) {
-  const Repetition r = repetition_of(spec.attrs_as<A>(), spec.outputs[0].shape);
-  return make_repeated_backward(spec, kept_shape(Shape(r.lengths), r.repeated), Shape(r.lengths));
-}
-
-// ---- Activation of 16-bit floats; of wide ones: pointwise_cuda.cu
-
-std::unique_ptr<Kernel> make_elementwise(StepSpec &spec, const PointwiseCall &call) {
-  auto kernel = std::make_unique<StridedCuda>();
-  kernel->add(spec, spec.outputs[0].dtype, source_of(spec, call, spec.outputs[0].shape, 0), 0);
-  return kernel;
-}
-std::unique_ptr<Kernel> make_activation(StepSpec &spec) {
-  return make_elementwise(spec, activation_call(spec.attrs_as<ActivationAttrs>().act_type));
-}
-std::unique_ptr<Kernel> make_activation_gradient(StepSpec &spec) {
-  return make_elementwise(spec, activation_gradient_call(spec.attrs_as<ActivationAttrs>().act_type));
-}
-
-COHORT_KERNEL_BY(cuda, Activation, flat<make_activation>)
-    .named("strided")
-    .preference(-1)
-    .one_dtype(kFloatTypes)
-    .any_layout();
-COHORT_KERNEL_BY(cuda, _backward_Activation, flat<make_activation_gradient>)
-    .named("strided")
-    .preference(-1)
-    .one_dtype(kFloatTypes)
-    .any_layout();
-COHORT_KERNEL_BY(cuda, broadcast_to, make_broadcast);
-COHORT_KERNEL_BY(cuda, broadcast_axis, make_broadcast);
-COHORT_KERNEL_BY(cuda, broadcast_like, make_broadcast);
-COHORT_KERNEL_BY(cuda, _backward_broadcast_to, make_broadcast_backward);
-COHORT_KERNEL_BY(cuda, _backward_broadcast_axis, make_broadcast_backward);
-COHORT_KERNEL_BY(cuda, _backward_broadcast_like, make_broadcast_backward);
-COHORT_KERNEL_BY(cuda, tile, make_tile<TileAttrs>);
-COHORT_KERNEL_BY(cuda, _backward_tile, make_tile_backward<TileAttrs>);
-COHORT_KERNEL_BY(cuda, repeat, make_tile<RepeatAttrs>);
-COHORT_KERNEL_BY(cuda, _backward_repeat, make_tile_backward<RepeatAttrs>);
-
-const bool registered = [] {
-  for (const std::string &op : reducing_operators()) {
-    cuda_kernels().add(op, make_reduce);
-    cuda_kernels().add("_backward_" + op, make_reduce_backward);
-  }
-  for (const auto &rule : pointwise_rules()) {
-    // Those without broadcasting have kernels of their own for wide types (pointwise_cuda.cu).
-    const auto add = [](const std::string &op) {
-      cuda_kernels().add(op, flat<make_rule>).named("strided").preference(-1).any_layout();
-    };
-    add(rule->name);
-    if (!rule->backward.empty()) add(rule->backward_name);
-  }
-  return true;
-}();
-
-}  // namespace
+}  // namespace strided
 }  // namespace cohort

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of whole arrays and of views: what kernels that are the same for all backends stand on.
+#include <algorithm>
+#include <cstring>
+
+#include "cuda/cuda_launch.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/strided_copy.hpp"
+
+namespace cohort {
+
+void copy_bytes(const Lane &lane, void *to, const void *from, size_t bytes) {
+  if (bytes == 0 || to == from) return;
+  CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(lane.stream)));
+}
+
+void zero_bytes(const Lane &lane, void *to, size_t bytes) {
+  if (bytes > 0) CUDA_CHECK(cudaMemsetAsync(to, 0, bytes, static_cast<cudaStream_t>(lane.stream)));
+}
+
+namespace {
+
+struct CopyAxes {
+  int64_t num_axes = 0;
+  int64_t lengths[kMaxAxes] = {}, from[kMaxAxes] = {}, to[kMaxAxes] = {};
+};
+
+// One thread an element. With no `from`, all elements are `value`.
+template <typename T>
+__global__ void copy_strided(CopyAxes axes, const T *from, T *to, T value, int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    int64_t rest = i, at_from = 0, at_to = 0;
+    for (int axis = int(axes.num_axes) - 1; axis >= 0; --axis) {
+      const int64_t along = axis == 0 ? rest : rest % axes.lengths[axis];
+      if (axis > 0) rest /= axes.lengths[axis];
+      at_from += along * axes.from[axis];
+      at_to += along * axes.to[axis];
+    }
+    to[at_to] = from ? from[at_from] : value;
+  }
+}
+
+// One block a square of kSide x kSide at a time, which goes through shared memory: along the last but one axis `from`
+// is dense, along the last one `to` is, so that both are met line by line.
+constexpr int64_t kSide = 32;
+constexpr unsigned kLines = 8;  // of a square, at a time
+
+template <typename T>
+__global__ void copy_squares(CopyAxes axes, const T *from, T *to, int64_t count) {
+  constexpr int kPitch =
+      int(kSide) + (sizeof(T) < 4 ? int(4 / sizeof(T)) : 1);  // a column is in as many banks as lines
+  COHORT_SHARED(T, square, [kSide][kPitch]);
+  const int last = int(axes.num_axes) - 1;
+  const int64_t rows = axes.lengths[last - 1], columns = axes.lengths[last];
+  const int64_t squares_down = (rows + kSide - 1) / kSide, squares_across = (columns + kSide - 1) / kSide;
+  for (int64_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const int64_t first_row = i % squares_down * kSide, first_column = i / squares_down % squares_across * kSide;
+    int64_t rest = i / squares_down / squares_across, at_from = 0, at_to = 0;
+    for (int axis = last - 2; axis >= 0; --axis) {
+      at_from += rest % axes.lengths[axis] * axes.from[axis];
+      at_to += rest % axes.lengths[axis] * axes.to[axis];
+      rest /= axes.lengths[axis];
+    }
+    for (unsigned line = threadIdx.y; line < kSide; line += kLines) {
+      const int64_t row = first_row + threadIdx.x, column = first_column + line;
+      if (row < rows && column < columns) square[line][threadIdx.x] = from[at_from + row + column * axes.from[last]];
+    }
+    __syncthreads();
+    for (unsigned line = threadIdx.y; line < kSide; line += kLines) {
+      const int64_t row = first_row + line, column = first_column + threadIdx.x;
+      if (row < rows && column < columns) to[at_to + row * axes.to[last - 1] + column] = square[threadIdx.x][line];
+    }
+    __syncthreads();  // before the next one
+  }
+}
+
+// Whether it pays: else most of a square would be empty.
+bool goes_by_squares(const CopyAxes &axes, const void *from) {
+  constexpr int64_t kLeast = 8;
+  const int64_t last = axes.num_axes - 1;
+  return from && last > 0 && axes.from[last - 1] == 1 && axes.to[last] == 1 && axes.lengths[last - 1] >= kLeast &&
+         axes.lengths[last] >= kLeast;
+}
+
+template <typename T>
+void launch_squares(const CopyAxes &axes, const void *from, void *to, const Lane &lane) {
+  int64_t count = 1;
+  for (int64_t axis = 0; axis < axes.num_axes; ++axis) {
+    count *= axis + 2 < axes.num_axes ? axes.lengths[axis] : (axes.lengths[axis] + kSide - 1) / kSide;
+  }
+  const Grid grid{dim3(unsigned(std::min<int64_t>(count, 132 * 16))), dim3(kSide, kLines)};
+  launch(copy_squares<T>, grid, lane.stream, axes, static_cast<const T *>(from), static_cast<T *>(to), count);
+}
+
+template <typename T>
+void launch_copy(const CopyAxes &axes, const void *from, void *to, const void *value, int64_t count, const Lane &lane) {
+  if (goes_by_squares(axes, from)) return launch_squares<T>(axes, from, to, lane);
+  T element = 0;
+  if (value) std::memcpy(&element, value, sizeof element);
+  launch(copy_strided<T>, flat_grid(count), lane.stream, axes, static_cast<const T *>(from), static_cast<T *>(to),
+         element, count);
+}
+
+// Behind the axes that are there. Those of length 1 are left out.
+void add(const StridedCopy::Axis &axis, CopyAxes *axes) {
+  if (axis.length == 1) return;
+  if (axes->num_axes == kMaxAxes) throw Error(Code::kUnsupported, text("a copy along more than ", kMaxAxes, " axes"));
+  axes->lengths[axes->num_axes] = axis.length;
+  axes->from[axes->num_axes] = axis.from;
+  axes->to[axes->num_axes++] = axis.to;
+}
+
+void copy_or_fill(const CopyAxes &axes, size_t element_bytes, const void *from, void *to, const void *value,
+                  const Lane &lane) {
+  int64_t count = 1;
+  for (int64_t axis = 0; axis < axes.num_axes; ++axis) count *= axes.lengths[axis];
+  if (count == 0) return;
+  switch (element_bytes) {
+    case 1:
+      return launch_copy<uint8_t>(axes, from, to, value, count, lane);
+    case 2:
+      return launch_copy<uint16_t>(axes, from, to, value, count, lane);
+    case 4:
+      return launch_copy<uint32_t>(axes, from, to, value, count, lane);
+    default:
+      return launch_copy<uint64_t>(axes, from, to, value, count, lane);
+  }
+}
+
+}  // namespace
+
+void StridedCopy::run(const void *from, void *to, const Lane &lane) const {
+  CopyAxes axes;
+  for (const Axis &axis : outer_) add(axis, &axes);
+  add(row_, &axes);
+  add(inner_, &axes);
+  copy_or_fill(axes, element_bytes_, from, to, nullptr, lane);
+}
+
+void StridedCopy::fill(const void *value, void *to, const Lane &lane) const {
+  CopyAxes axes;
+  for (const Axis &axis : outer_) add(axis, &axes);
+  add(row_, &axes);
+  add(inner_, &axes);
+  copy_or_fill(axes, element_bytes_, nullptr, to, value, lane);
+}
+
+}  // namespace cohort
