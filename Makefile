@@ -114,7 +114,10 @@ LIB_CXXFLAGS := -std=c++17 -fPIC $(OWN_NAMES) $(WARNINGS) -Iinclude -Isrc
 # What the main library and a backend in a shared object of its own must have been compiled from alike.
 BUILD_ID := $(shell cat /dev/null $(call find,src/base src/device src/op,*.hpp) | cksum | tr -d ' ')
 BUILD_ID_FLAG := -DCOHORT_BUILD_ID='"$(VERSION)-$(BUILD_ID)"'
-ROOM_FLAGS = $(if $(filter src/device/%,$<),$(BUILD_ID_FLAG)) $(if $(filter src/cpu/%,$<),-fopenmp) $(if $(filter src/cpu/op/%,$<),$(KERNEL_CXXFLAGS)) $(FLAGS_$<)
+# The files that use it: only they are compiled anew when it changes.
+BUILD_ID_SRCS := src/device/device.cc cuda/cuda_device.cc
+build_id_flag = $(if $(filter $(BUILD_ID_SRCS),$<),$(BUILD_ID_FLAG))
+ROOM_FLAGS = $(build_id_flag) $(if $(filter src/cpu/%,$<),-fopenmp) $(if $(filter src/cpu/op/%,$<),$(KERNEL_CXXFLAGS)) $(FLAGS_$<)
 # Each compiler brings an OpenMP library of its own; libomp stands in for oneDNN's libgomp, too.
 LIBS := -ldnnl -lre2 -lminizip -ljpeg -lpng $(if $(IS_CLANG),-fopenmp,-lgomp) -lpthread -ldl
 C99 := -std=c99 -pedantic -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Iinclude
@@ -183,7 +186,7 @@ FORCE:
 $(BUILD)/:
 	@mkdir -p $@
 
-$(filter $(BUILD)/obj/src/device/%,$(LIB_OBJS)) $(CUDA_OBJS): $(BUILD)/build_id.stamp
+$(BUILD)/obj/src/device/device.o $(BUILD)/obj/cuda/cuda_device.o $(BUILD)/cudasim/obj/cuda/cuda_device.o: $(BUILD)/build_id.stamp
 
 $(BUILD)/obj/src/%.o: src/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
@@ -227,14 +230,14 @@ $(BUILD)/install/cohort: $(TOOL_OBJS) $(BUILD)/link.stamp FORCE | $(SO_LINKS)
 $(BUILD)/obj/cuda/%.o: cuda/%.cu $(BUILD)/cuda.stamp
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
-	$(Q)$(CCACHE) $(NVCC) $(NVCC_FLAGS) $(BUILD_ID_FLAG) $(FLAGS_$<) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(Q)$(CCACHE) $(NVCC) $(NVCC_FLAGS) $(FLAGS_$<) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # Their text is part of it.
 $(BUILD)/obj/cuda/cuda_source_headers.o $(BUILD)/cudasim/obj/cuda/cuda_source_headers.o: src/op/pointwise_math.hpp src/op/float_math.hpp
 $(BUILD)/obj/cuda/%.o: cuda/%.cc $(BUILD)/cuda.stamp $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CCACHE) $(CXX) $(CUDA_CXXFLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(CUDA_CXXFLAGS) $(build_id_flag) $(CPPFLAGS) $(CXXFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
 
 $(BUILD)/obj/backend_shared.a: $(CUDA_SHARED) $(BUILD)/link.stamp
 	@mkdir -p $(@D)
@@ -259,15 +262,15 @@ CUDASIM_CXXFLAGS = $(LIB_CXXFLAGS) -I. -isystem $(CUDASIM_INCLUDE)
 CUDASIM_KERNEL_FLAGS := -include tests/cudasim/sim_kernel.hpp -ffp-contract=off
 CUDASIM_OPTIMIZE = $(if $(SANITIZER),-O1)
 
-$(CUDASIM_OBJS): $(BUILD)/flags.stamp $(BUILD)/build_id.stamp
+$(CUDASIM_OBJS): $(BUILD)/flags.stamp
 $(BUILD)/cudasim/obj/cuda/%.o: cuda/%.cu
 	@mkdir -p $(@D)
 	$(call say,CUDASIM,$<)
-	$(Q)$(CCACHE) $(CXX) -x c++ $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) -x c++ $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
 $(BUILD)/cudasim/obj/cuda/%.o: cuda/%.cc
 	@mkdir -p $(@D)
 	$(call say,CUDASIM,$<)
-	$(Q)$(CCACHE) $(CXX) $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(build_id_flag) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
 $(BUILD)/cudasim/obj/tests/%.o: tests/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
