@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays over the C ABI: whose memory they are, views, copies, lists of arrays and .params files in memory. */
+/* Arrays over the C ABI: memory of the caller's and of the library's, views, copies, lists of arrays, .params files in
+ * memory. */
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -49,7 +50,7 @@ static void wrapped_memory_is_given_back_once(void **state) {
   assert_ptr_equal(note.data, values);
 }
 
-/* A call that fails takes nothing: its deleter is never called. */
+/* A call that fails does not take the memory: its deleter is never called. */
 static void failed_wraps_take_nothing(void **state) {
   double doubles[4];
   char *const bytes = (char *)doubles;
@@ -75,7 +76,7 @@ static void failed_wraps_take_nothing(void **state) {
   assert_null(array);
 }
 
-/* Nothing to wrap needs no memory, and no deleter is needed. */
+/* An empty array needs neither memory nor a deleter. */
 static void empty_and_unowned_memory_can_be_wrapped(void **state) {
   const int64_t zero = 0;
   float value = 3;
@@ -158,7 +159,7 @@ static void every_dtype_is_filled_and_cast(void **state) {
   }
 }
 
-/* Casts to integers cut toward zero, and a copy onto itself changes nothing. */
+/* Casts to integers truncate toward zero, and a copy onto itself changes nothing. */
 static void copies_convert(void **state) {
   const float values[] = {2.5f, -1.5f, 0, 3};
   int32_t read[4];
@@ -184,7 +185,7 @@ static void copies_convert(void **state) {
   cohort_ndarray_free(elsewhere);
 }
 
-/* Slices along axis 0, rows and reshapes are views; ranges that do not exist are refused. */
+/* Slices along axis 0, rows and reshapes are views; ranges out of bounds are refused. */
 static void views_share_memory(void **state) {
   const float values[] = {0, 1, 2, 3, 4, 5};
   const int64_t minus_one = -1, both[] = {-1, -1}, three_rest[] = {3, -1}, three_by_two[] = {3, 2}, seven = 7;
@@ -247,7 +248,7 @@ static void ranges_along_any_axis(void **state) {
   cohort_ndarray_free(joined);
 }
 
-/* Random numbers depend on the seed alone, and lie where they should. */
+/* Random numbers depend on the seed only, and lie in the range or around the mean that was asked for. */
 static void random_numbers_depend_on_the_seed(void **state) {
   enum { NUM = 4000 };
   const int64_t length = NUM;
@@ -269,7 +270,7 @@ static void random_numbers_depend_on_the_seed(void **state) {
     assert_true(first[i] >= -2 && first[i] < 3);
     sum += (double)first[i];
   }
-  assert_true(fabs(sum / NUM - 0.5) < 0.1); /* deviation of the mean: 5 / sqrt(12 * 4000) = 0.023 */
+  assert_true(fabs(sum / NUM - 0.5) < 0.1); /* standard deviation of the mean: 5 / sqrt(12 * 4000) = 0.023 */
   ok(cohort_ndarray_fill_normal(array, 1, 2, 17));
   ok(cohort_ndarray_fill_normal(other, 1, 2, 18));
   ok(cohort_ndarray_read(array, first, sizeof(first)));
@@ -279,8 +280,8 @@ static void random_numbers_depend_on_the_seed(void **state) {
     sum += (double)first[i];
     squares += ((double)first[i] - 1) * ((double)first[i] - 1);
   }
-  assert_true(fabs(sum / NUM - 1) < 0.15);          /* deviation of the mean: 2 / sqrt(4000) = 0.032 */
-  assert_true(fabs(sqrt(squares / NUM) - 2) < 0.1); /* of the deviation: 2 / sqrt(8000) = 0.022 */
+  assert_true(fabs(sum / NUM - 1) < 0.15);          /* standard deviation of the mean: 2 / sqrt(4000) = 0.032 */
+  assert_true(fabs(sqrt(squares / NUM) - 2) < 0.1); /* standard deviation of the deviation: 2 / sqrt(8000) = 0.022 */
   ok(cohort_ndarray_zeros(&two, 1, COHORT_DTYPE_INT32, NULL, &integers));
   fails(cohort_ndarray_fill_uniform(integers, 0, 1, 1), COHORT_ERROR_DTYPE, "int32");
   fails(cohort_ndarray_fill_uniform(array, 1, 0, 1), COHORT_ERROR_INVALID_ARGUMENT, "");
@@ -292,7 +293,7 @@ static void random_numbers_depend_on_the_seed(void **state) {
 
 /* ---- lists and files --------------------------------------------------------------------------------------------- */
 
-/* Lists keep their arrays, their order and their names; a name that is twice there cannot be looked up. */
+/* Lists keep their arrays, their order and their names; a name that occurs twice cannot be looked up. */
 static void lists_keep_order_and_names(void **state) {
   const float ones[] = {1, 1}, twos[] = {2, 2};
   cohort_ndarray *first = floats(ones, &two, 1), *second = floats(twos, &two, 1), *got = NULL;
@@ -332,7 +333,7 @@ static const unsigned char one_array[] = {
     0,    0,    1,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x3f, 0,   0,   0,   0x40, 0, 0, 0x40,
     0x40, 1,    0,    0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0,    'a',  'r', 'g', ':', 'w'};
 
-/* A list is saved and read byte for byte as MXNet would. */
+/* A list is written byte for byte as MXNet writes it, and read back. */
 static void params_bytes_are_mxnets(void **state) {
   const float values[] = {1, 2, 3};
   const int64_t shape[] = {1, 3};
@@ -363,7 +364,7 @@ static void params_bytes_are_mxnets(void **state) {
   cohort_arrays_free(read);
 }
 
-/* A file cut short anywhere is refused, and so is one whose every count is replaced by a huge one. */
+/* A file that is cut short anywhere is refused, and so is one in which any count is replaced by a huge number. */
 static void damaged_params_are_refused(void **state) {
   unsigned char bytes[sizeof(one_array)];
   cohort_arrays *list = NULL;
@@ -382,8 +383,8 @@ static void damaged_params_are_refused(void **state) {
     error = cohort_arrays_load_memory(bytes, sizeof(bytes), NULL, &list);
     code = cohort_error_code(error);
     cohort_error_free(error);
-    /* Some bytes are values, part of the name, the context, or zeros before the count; whatever else is a format error,
-     * and never an allocation of what the file only claims. */
+    /* Some bytes are values, part of the name, the context, or zeros before the count. A change of any other byte must
+     * be a format error, and must never make the library allocate what the file merely claims. */
     if (code == COHORT_SUCCESS) {
       cohort_arrays_free(list);
       list = NULL;
@@ -395,7 +396,7 @@ static void damaged_params_are_refused(void **state) {
   assert_null(list);
 }
 
-/* What cannot be a file is refused before anything is written, and a file that is not there is named. */
+/* Arguments that make no valid file are refused before anything is written; a missing file is named in the error. */
 static void files_are_checked(void **state) {
   const float values[] = {1, 2};
   cohort_ndarray *array = floats(values, &two, 1);
@@ -451,7 +452,7 @@ static pid_t pour(const char *path, const char *pipe) {
   return child;
 }
 
-/* Files of every form may come through a pipe, which gives its content to the first who opens it. */
+/* Files of every form can be read from a pipe, whose content can be read only once. */
 static void arrays_come_through_a_pipe(void **state) {
   enum { LENGTH = 40000 };
   static float values[LENGTH];
@@ -471,7 +472,7 @@ static void arrays_come_through_a_pipe(void **state) {
   ok(cohort_arrays_add(list, "numbers", array));
   cohort_ndarray_free(array);
   assert_int_equal(mkfifo(pipe, 0600), 0);
-  alarm(120); /* who opens the pipe again would wait for ever */
+  alarm(120); /* opening the pipe a second time would block for ever */
   for (form = 0; form < 3; ++form) {
     ok((form == 0 ? cohort_arrays_save : form == 1 ? cohort_arrays_save_npy : cohort_arrays_save_npz)(list, path));
     for (maps = 0; maps < 2; ++maps) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks that make no sense or no memory can hold: each is an error that says what is wrong, and nothing is lost. */
+/* Networks that make no sense, or that need more memory than there is: each gives an error that says what is wrong, and
+ * leaks nothing. */
 #include "support/boundary.h"
 
 typedef struct bad_node {
   const char *op;
-  const char *attrs[8]; /* keys and values in turn */
+  const char *attrs[8]; /* keys and values alternately */
   int64_t shape[4];     /* of its only input */
   int32_t num_axes;
   int32_t code;
@@ -49,7 +50,7 @@ static const bad_node bad_nodes[] = {
     {"Dropout", {"p", "nan"}, {2, 3}, 2, ARG, "nan"},
 };
 
-/* Creating and binding one node over a variable "data". */
+/* Creates and binds one node over a variable "data". */
 static cohort_error *bind_node(const bad_node *bad) {
   const char *keys[4], *values[4];
   cohort_symbol *data = NULL, *node = NULL;
@@ -72,7 +73,7 @@ static cohort_error *bind_node(const bad_node *bad) {
   return error;
 }
 
-/* Each bad node is refused for its own reason. */
+/* Each bad node is refused with the reason. */
 static void bad_nodes_are_refused(void **state) {
   size_t i;
 
@@ -93,7 +94,7 @@ static void bad_nodes_are_refused(void **state) {
   }
 }
 
-/* Arrays that no machine has room for. */
+/* Arrays larger than any machine's memory. */
 static void arrays_beyond_all_memory(void **state) {
   const int64_t large[] = {(int64_t)1 << 40, 3}, larger[] = {INT64_MAX, INT64_MAX};
   const char *const key = "shape", *const value = "(1000000000000, 1000)";
@@ -108,10 +109,11 @@ static void arrays_beyond_all_memory(void **state) {
   assert_null(outputs);
 }
 
-/* A group that could not be made leaves nothing behind, and one that could not be changed is as it was. */
+/* A failed creation of a group leaves nothing behind; a failed change leaves the group as it was. */
 static void groups_survive_bad_batches(void **state) {
   const cohort_context *const contexts = test_contexts();
-  /* Each array of this batch alone is more than a sanitizer's allocator gives, which promises memory there is not. */
+  /* A sanitizer's allocator may promise memory that does not exist; each array of this batch is too large even for
+   * it. */
   const int64_t large[] = {(int64_t)1 << 38, 3}, one_row[] = {1, 3}, narrow[] = {4, 2}, fits[] = {4, 3};
   cohort_symbol *symbol = small_network();
   cohort_descs *data = NULL;

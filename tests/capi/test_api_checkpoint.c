@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints: written, read again, and refused where they are none. */
+/* Checkpoints: written, read back, and refused where the files are not checkpoints. */
 #include <unistd.h>
 
 #include "support/boundary.h"
@@ -53,7 +53,7 @@ static void assert_one(const cohort_arrays *arrays, const char *name, const floa
   cohort_ndarray_free(array);
 }
 
-/* Symbol, parameters and auxiliary states come back as they went, names with colons too. */
+/* Symbol, parameters and auxiliary states are read back as they were written, including names with colons. */
 static void checkpoints_come_back(void **state) {
   const float w[] = {1, 2}, m[] = {3, 4};
   cohort_symbol *symbol = small_network(), *back = NULL;
@@ -88,7 +88,7 @@ static void checkpoints_come_back(void **state) {
   cohort_arrays_free(raw);
 }
 
-/* Other prefixes are left out, names without a colon are a format error, and missing files are named. */
+/* Names with other prefixes are left out, names without a colon are a format error, and missing files are named. */
 static void what_is_no_checkpoint(void **state) {
   const float w[] = {1, 2};
   cohort_arrays *other = one_array("opt:w", w), *bare = one_array("w", w), *unnamed = NULL;

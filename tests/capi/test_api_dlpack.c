@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack, version 1, in both directions. The structs here are laid out as that standard has them. */
+/* DLPack, version 1, in both directions. The structs here are laid out as that standard says. */
 #include "support/boundary.h"
 
 typedef struct tensor {
@@ -44,7 +44,7 @@ static managed lend(float *values, int64_t *shape, int64_t *strides, int *num_de
   return lent;
 }
 
-/* An array that is lent out and taken back is the same memory, which lives as long as either needs it. */
+/* An array that is exported and imported again is the same memory, which lives as long as either side needs it. */
 static void round_trip_keeps_the_memory(void **state) {
   const float values[] = {1, 2, 3, 4, 5, 6};
   const int64_t shape[] = {2, 3};
@@ -76,7 +76,7 @@ static void round_trip_keeps_the_memory(void **state) {
   cohort_ndarray_free(back);
 }
 
-/* Every dtype comes back as it went. */
+/* Every dtype survives a round trip. */
 static void every_dtype_goes_through(void **state) {
   static const int32_t dtypes[] = {0, 1, 2, 3, 4, 5, 6, 7, 12};
   const int64_t length = 3;
@@ -98,7 +98,7 @@ static void every_dtype_goes_through(void **state) {
   }
 }
 
-/* Memory that is taken in is given back once, when the last view of it is gone. */
+/* Imported memory is given back once, when the last view of it is gone. */
 static void taken_memory_is_given_back_once(void **state) {
   float values[] = {1, 2, 3, 4, 5, 6};
   int64_t shape[] = {2, 3};
@@ -117,7 +117,7 @@ static void taken_memory_is_given_back_once(void **state) {
   assert_int_equal(num_deleted, 1);
 }
 
-/* Strided and read-only tensors are copied, in their own order, and given back at once. */
+/* Strided and read-only tensors are copied in their own order and given back at once. */
 static void others_are_copied(void **state) {
   float values[] = {1, 2, 3, 4, 5, 6};
   int64_t shape[] = {3, 2}, transposed[] = {1, 3}, reversed[] = {-2, 1};
@@ -147,7 +147,7 @@ static void others_are_copied(void **state) {
   cohort_ndarray_free(array);
 }
 
-/* What cannot be taken is refused and stays its owner's. */
+/* A tensor that cannot be imported is refused and still belongs to its owner. */
 static void refused_tensors_stay_their_owners(void **state) {
   float values[6] = {0};
   int64_t shape[] = {2, 3}, negative[] = {2, -3};
@@ -187,7 +187,7 @@ typedef struct unversioned {
 
 static void count_delete_unversioned(unversioned *self) { ++*(int *)self->context; }
 
-/* The struct from before version 1 goes both ways, and memory is given back once. */
+/* The struct from before version 1 works in both directions, and memory is given back once. */
 static void libraries_before_version_1_are_served(void **state) {
   float values[] = {1, 2, 3, 4, 5, 6};
   int64_t shape[] = {3, 2}, transposed[] = {1, 3}, row[] = {6};

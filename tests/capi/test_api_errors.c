@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error objects, and what the functions of the boundary itself say of bad values, names and text. */
+/* Error objects, and how the API itself reports bad values, names and text. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ static void null_is_success(void **state) {
   assert_string_equal(cohort_error_subject(NULL), "");
 }
 
-/* Every class has a name, and a number that is none says so. */
+/* Every error class has a name, and an unknown code is reported as such. */
 static void classes_have_names(void **state) {
   int32_t code, other;
 
@@ -28,7 +28,7 @@ static void classes_have_names(void **state) {
   assert_string_equal(cohort_error_code_text(COHORT_ERROR_INTERNAL + 1), "unknown");
 }
 
-/* A pointer that is no error, a freed one too, reads as the error that it is. */
+/* A pointer that is no error handle, or a freed one, reads as an error about just that. */
 static void freed_errors_say_so(void **state) {
   size_t num;
   cohort_error *error = cohort_arrays_num(NULL, &num);
@@ -63,7 +63,7 @@ static void errors_cross_threads(void **state) {
   cohort_error_free(error);
 }
 
-/* Contexts are read and written in one form only. */
+/* Contexts are parsed and printed in one form only. */
 static void contexts_as_text(void **state) {
   static const char *const bad[] = {
       "",       "cpu",    "cpu()",   "cpu(-1)",          "cpu(0",           "cpu(0) ", " cpu(0)", "CPU(0)", "gpu 0",
@@ -95,7 +95,7 @@ static void contexts_as_text(void **state) {
   fails(cohort_context_text(&context, text, sizeof(text), NULL), COHORT_ERROR_INVALID_ARGUMENT, "-1");
 }
 
-/* A dtype has one name, one size, and a code; what is none of them is a dtype error. */
+/* Each dtype has one name, one size and one code; anything else is a dtype error. */
 static void dtypes_as_text(void **state) {
   static const struct {
     int32_t dtype;
@@ -142,7 +142,7 @@ static void layouts_have_a_batch_axis(void **state) {
   }
 }
 
-/* The version is the header's, and features can be asked for without anything being loaded. */
+/* The version is the header's, and features can be queried without loading a backend. */
 static void version_and_features(void **state) {
   size_t num = 0;
 
@@ -161,7 +161,7 @@ static void version_and_features(void **state) {
   fails(cohort_num_devices(9, &num), COHORT_ERROR_INVALID_ARGUMENT, "9");
 }
 
-/* A GPU that is not there is a device error at the first use, and no crash. */
+/* A missing GPU is a device error at the first use, not a crash. */
 static void absent_gpus_are_device_errors(void **state) {
   const int64_t length = 1;
   const cohort_context context = {COHORT_DEVICE_GPU, 4096};
@@ -172,7 +172,7 @@ static void absent_gpus_are_device_errors(void **state) {
   assert_null(array);
 }
 
-/* Names that are not there are name errors that carry the name. */
+/* Unknown names are name errors that carry the name. */
 static void unknown_names(void **state) {
   const char *const key = "no_such_key", *const value = "1";
   cohort_symbol *network = small_network(), *symbol = NULL;
@@ -240,7 +240,7 @@ static void unknown_names(void **state) {
   cohort_ndarray_free(array);
 }
 
-/* An operator that is not there: the error says which one may be meant, from JSON, too; but not where none is near. */
+/* An unknown operator: the error suggests a similar name, from JSON as well, but not where none is similar. */
 static void an_unknown_operator_names_the_nearest(void **state) {
   static const char json[] =
       "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}, {\"op\": \"softmax_ouput\", \"name\": \"y\","
@@ -263,7 +263,7 @@ static void an_unknown_operator_names_the_nearest(void **state) {
   free(huge);
 }
 
-/* A network that uses operators which are not there: one error names all of them, each with its nodes. */
+/* A network that uses unknown operators: one error names all of them, each with its nodes. */
 static void all_unknown_operators_are_named_at_once(void **state) {
   static const char json[] =
       "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []},"
@@ -285,7 +285,7 @@ static void all_unknown_operators_are_named_at_once(void **state) {
   cohort_error_free(error);
 }
 
-/* Thousands of them do not make an error of megabytes. */
+/* Thousands of unknown operators do not make an error of megabytes. */
 static void an_error_of_many_unknown_operators_stays_short(void **state) {
   char *json = malloc(1 << 20);
   size_t length = (size_t)sprintf(json, "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}");
@@ -307,7 +307,7 @@ static void an_error_of_many_unknown_operators_stays_short(void **state) {
   free(json);
 }
 
-/* Attributes given twice, and text that is missing from a list, are errors that say which. */
+/* Attributes given twice, and NULL in place of text in a list, are errors that say which. */
 static void attributes_are_checked(void **state) {
   const char *const twice[] = {"__lr_mult__", "__lr_mult__"}, *const values[] = {"1", "2"};
   const char *const gap[] = {"__lr_mult__", NULL};
@@ -322,7 +322,7 @@ static void attributes_are_checked(void **state) {
   assert_null(symbol);
 }
 
-/* Constants of the ABI that do not exist are refused wherever they go in. */
+/* Unknown enum values are refused wherever the ABI takes one. */
 static void unknown_constants(void **state) {
   static const int32_t bad[] = {-2, 99, INT32_MAX, INT32_MIN};
   cohort_group *group = small_group(2, 4);
@@ -361,7 +361,7 @@ static void unknown_constants(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* An index beyond the end is refused by every list. */
+/* Every list refuses an index beyond its end. */
 static void indices_beyond_the_end(void **state) {
   cohort_group *group = small_group(2, 4);
   cohort_executor *executor = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executors over the C ABI: bound to given or made arrays, run whole and in steps, reshaped, watched. */
+/* Executors over the C ABI: bound to given or new arrays, run whole and step by step, reshaped, monitored. */
 #include <pthread.h>
 
 #include "support/boundary.h"
@@ -21,7 +21,7 @@ static cohort_symbol *product_network(void) {
   return shifted;
 }
 
-/* That network bound by shape, with gradients as grad_req says. */
+/* Binds that network by shape, with gradients as grad_req says. */
 static cohort_executor *bound(int64_t length, const char *grad_req) {
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
   cohort_symbol *symbol = product_network();
@@ -57,7 +57,8 @@ static void assert_output(const cohort_executor *executor, const float *values, 
   cohort_ndarray_free(array);
 }
 
-/* What the caller writes into its own arrays, the next forward reads; gradients come out in its arrays. */
+/* The next forward pass reads what the caller has written into its own arrays; gradients are written into its
+ * arrays. */
 static void given_arrays_are_referenced(void **state) {
   const float a[] = {1, 2, 3}, b[] = {10, 20, 30}, ones[] = {1, 1, 1};
   const int32_t reqs[] = {COHORT_GRAD_WRITE, COHORT_GRAD_ADD};
@@ -93,7 +94,7 @@ static void given_arrays_are_referenced(void **state) {
   cohort_ndarray_free(head);
 }
 
-/* Without gradient arrays there are no gradients, and where one is missing there is none. */
+/* Without gradient arrays no gradients are computed, and none for an argument whose array is missing. */
 static void missing_gradients_are_null(void **state) {
   const float a[] = {1, 2, 3};
   cohort_symbol *symbol = product_network();
@@ -125,7 +126,7 @@ static void missing_gradients_are_null(void **state) {
   cohort_ndarray_free(grads[1]);
 }
 
-/* Arrays that do not fit are refused at bind, each for its reason. */
+/* Arrays that do not fit are refused at bind, each with its own reason. */
 static void misfits_are_refused_at_bind(void **state) {
   const float a[] = {1, 2, 3, 4, 5};
   const cohort_context cpu1 = {COHORT_DEVICE_CPU, 1};
@@ -172,7 +173,7 @@ static void misfits_are_refused_at_bind(void **state) {
   cohort_ndarray_free(elsewhere);
 }
 
-/* Binding by shape makes all arrays, zeros, on the context asked for. */
+/* Binding by shape allocates all arrays, zeroed, on the requested context. */
 static void bound_by_shape(void **state) {
   const cohort_context cpu3 = {COHORT_DEVICE_CPU, 3};
   cohort_symbol *symbol = product_network();
@@ -208,7 +209,8 @@ static void bound_by_shape(void **state) {
   cohort_descs_free(known);
 }
 
-/* Node by node, with what is fused in between, a forward pass comes out the same, and backward may follow. */
+/* A forward pass run node by node, also through nodes that a whole pass fuses, gives the same result, and backward may
+ * follow. */
 static void steps_add_up_to_a_pass(void **state) {
   const float a[] = {1, 2, 3}, b[] = {4, 5, 6}, ones[] = {1, 1, 1};
   cohort_executor *executor = bound(3, "write");
@@ -237,7 +239,7 @@ static void steps_add_up_to_a_pass(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Backward without forward, with too many head gradients, or without one that is needed, is refused. */
+/* Backward is refused without forward, with too many head gradients, or without one that is needed. */
 static void backward_is_checked(void **state) {
   const float ones[] = {1, 1, 1, 1, 1};
   cohort_executor *executor = bound(3, "write");
@@ -258,7 +260,7 @@ static void backward_is_checked(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Named inputs are checked together before any is copied. */
+/* Named inputs are all checked before any is copied. */
 static void inputs_are_checked_first(void **state) {
   const float ones[] = {1, 1, 1, 1, 1};
   cohort_executor *executor = bound(3, NULL);
@@ -284,7 +286,7 @@ static void inputs_are_checked_first(void **state) {
   cohort_executor_free(executor);
 }
 
-/* A smaller executor shares the memory of the larger, whichever is freed first. */
+/* A smaller executor shares the memory of the larger one, in whichever order they are freed. */
 static void reshaped_executors_share_memory(void **state) {
   const float a[] = {1, 2, 3, 4, 5}, b[] = {1, 1, 1, 1, 1};
   cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
@@ -318,7 +320,7 @@ static void reshaped_executors_share_memory(void **state) {
   cohort_descs_free(more);
 }
 
-/* Inputs that are pooled by name are reused where they are large enough, and the pool learns what was made. */
+/* Inputs that are pooled by name are reused where they are large enough, and new ones are added to the pool. */
 static void shared_data_is_read_and_updated(void **state) {
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
   cohort_symbol *symbol = product_network();
@@ -368,7 +370,7 @@ static void watch(const char *name, cohort_ndarray *array, void *user_data) {
   if (strcmp(name, "product_output") == 0 && !to->kept) ok(cohort_ndarray_share(array, &to->kept));
 }
 
-/* A monitor sees each operator's output, whole, under the symbol's names; what it is lent it may keep. */
+/* A monitor sees each operator's whole output under the symbol's names, and may keep the arrays it is given. */
 static void monitors_see_every_output(void **state) {
   const float a[] = {1, 2, 3}, b[] = {4, 5, 6};
   cohort_executor *executor = bound(3, NULL);
@@ -395,7 +397,7 @@ static void monitors_see_every_output(void **state) {
   cohort_executor_free(executor);
 }
 
-/* The debug text ends as MXNet's does, and lives with the handle. */
+/* The debug text ends like MXNet's, and lives as long as the handle. */
 static void debug_text_ends_as_mxnets(void **state) {
   cohort_executor *executor = bound(3, "write");
   const char *text = NULL, *total = NULL;
@@ -408,8 +410,8 @@ static void debug_text_ends_as_mxnets(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Work that fails comes out once, at the call that waits for it, and names operator and node; its output is no good
- * until it is computed again, and the executor stays usable. */
+/* Work that fails is reported once, by the call that waits for it, with operator and node; its output is invalid until
+ * it is computed again, and the executor stays usable. */
 static void failed_work_comes_out_at_the_wait(void **state) {
   const float a[] = {1, 2, 3}, b[] = {4, 5, 6};
   cohort_executor *executor;
@@ -427,7 +429,7 @@ static void failed_work_comes_out_at_the_wait(void **state) {
   ok(cohort_executor_wait(executor));
   fails(cohort_ndarray_read(output, values, sizeof(values)), COHORT_ERROR_EXECUTION, "shifted");
   ok(cohort_executor_forward(executor, 0));
-  /* Whoever waits for all takes nothing from the one whose work it was. */
+  /* cohort_wait_all() reports the error too, but leaves it to be reported to the executor's own caller. */
   fails(cohort_wait_all(), COHORT_ERROR_EXECUTION, "shifted");
   fails(cohort_wait_all(), COHORT_ERROR_EXECUTION, "shifted");
   fails(cohort_executor_wait(executor), COHORT_ERROR_EXECUTION, "shifted");
@@ -456,7 +458,8 @@ static void note_return(void *data, void *user_data) {
   ++note->num;
 }
 
-/* Memory that queued work holds on to is given back inside one of the caller's own calls, however the handles went. */
+/* Memory that queued work holds is given back inside one of the caller's own calls, in whatever order handles are
+ * freed. */
 static void lent_memory_comes_back_inside_a_call(void **state) {
   enum { NUM = 1 << 16 };
   static float a[NUM], b[NUM];
@@ -480,7 +483,7 @@ static void lent_memory_comes_back_inside_a_call(void **state) {
     cohort_ndarray_free(args[1]);
     assert_int_equal(note.num, 0);
     cohort_executor_free(executor);
-    ok(cohort_wait_all()); /* what a worker let go of last comes back here at the latest */
+    ok(cohort_wait_all()); /* this call frees at the latest what a worker released last */
     assert_int_equal(note.num, 2);
     assert_true(pthread_equal(note.thread, pthread_self()));
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every function that takes a handle refuses NULL, a freed handle, one of another kind, and any other pointer, without
- * touching its out parameters; and handles may be freed in any order. */
+ * writing its out parameters; and handles may be freed in any order. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -132,7 +132,7 @@ static void free_handles(handles *made) {
   for (kind = 0; kind < NUM_KINDS; ++kind) free_one((enum kind)kind, made->of[kind]);
 }
 
-/* All out parameters of all functions. After a call that fails, every byte is as it was. */
+/* All out parameters of all functions. A call that fails must not change any byte of them. */
 typedef struct outs {
   void *handle, *handle2, *handle3;
   const char *text, *text2, *text3;
@@ -149,7 +149,7 @@ typedef struct outs {
 
 static outs out, untouched;
 
-/* Each function, with a handle of ours in one place and what is right in all others. */
+/* Calls each function with the handle under test in one parameter and valid arguments in all others. */
 typedef struct probe {
   const char *name;
   enum kind kind;
@@ -416,7 +416,7 @@ PROBES(DEFINE_PROBE)
 #define LIST_PROBE(name, kind, expression) {#name, kind, probe_##name},
 static const probe probes[] = {PROBES(LIST_PROBE)};
 
-/* Optional handles: NULL means none there. */
+/* Optional handles, where NULL means none. */
 static int takes_null(const char *name) {
   static const char *const names[] = {"arrays_add_array",       "arrays_set_array",   "executor_simple_bind_known",
                                       "executor_reshape_known", "group_create_data",  "manager_create_data",
@@ -474,7 +474,7 @@ static void freed_handles_are_refused(void **state) {
   free_handles(&live);
 }
 
-/* A handle of any other kind is refused, and the error says what was expected and found. */
+/* A handle of any other kind is refused, and the error names the expected and the found kind. */
 static void other_kinds_are_refused(void **state) {
   handles live = make_handles();
   char part[128];
@@ -492,7 +492,7 @@ static void other_kinds_are_refused(void **state) {
   free_handles(&live);
 }
 
-/* A pointer that never was a handle is refused without being followed, even one inside a handle. */
+/* A pointer that never was a handle is refused without being dereferenced, even if it points into a handle. */
 static void other_pointers_are_refused(void **state) {
   handles live = make_handles();
   int on_the_stack = 0;
@@ -551,7 +551,7 @@ static void freeing_what_is_no_handle_does_nothing(void **state) {
   assert_int_equal(cohort_live_handles(), 0);
 }
 
-/* What is left of a family of objects goes on working, whichever are freed first. */
+/* Handles that are connected with one another may be freed in any order; those that remain go on working. */
 static void handles_are_freed_in_any_order(void **state) {
   unsigned seed = 1, round;
 
@@ -590,7 +590,7 @@ static void handles_are_freed_in_any_order(void **state) {
   }
 }
 
-/* A handle taken from another is one of its own: both are to be freed, and both count. */
+/* A handle obtained from another is separate: both must be freed, and both are counted. */
 static void every_handle_counts_once(void **state) {
   cohort_ndarray *array = NULL, *shared = NULL, *view = NULL;
   cohort_error *error;
@@ -611,7 +611,7 @@ static void every_handle_counts_once(void **state) {
   cohort_ndarray_free(view);
 }
 
-/* Many handles at once, more than one block of the table holds, are all told apart. */
+/* More handles than one block of the table holds are all told apart. */
 static void many_handles(void **state) {
   enum { NUM = 5000 };
   static cohort_ndarray *arrays[NUM];
@@ -652,7 +652,7 @@ static void *work_on_handles(void *seed) {
     ok(cohort_arrays_add(list, "view", view));
     ok(cohort_ndarray_size(view, &size));
     assert_int_equal(size, 3);
-    cohort_ndarray_free(view); /* others take handles so fast that this one may be one of theirs now */
+    cohort_ndarray_free(view); /* other threads create handles so fast that this one may be one of theirs by now */
     fails(cohort_arrays_find(list, "nobody", NULL), COHORT_ERROR_INVALID_ARGUMENT, "out_index");
     cohort_ndarray_free(array);
     cohort_arrays_free(list);
@@ -660,7 +660,7 @@ static void *work_on_handles(void *seed) {
   return NULL;
 }
 
-/* Threads with handles of their own do not meet. */
+/* Threads that use handles of their own do not disturb each other. */
 static void threads_use_their_own_handles(void **state) {
   enum { NUM = 4 };
   pthread_t threads[NUM];
@@ -674,7 +674,7 @@ static void threads_use_their_own_handles(void **state) {
   for (i = 0; i < NUM; ++i) assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-/* In a child after fork, handles from before are errors and no hang; new ones work. */
+/* In a child after fork, handles from before give errors and do not hang; new ones work. */
 static void handles_do_not_cross_a_fork(void **state) {
   cohort_group *group;
   cohort_ndarray *array = NULL;

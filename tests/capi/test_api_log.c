@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Messages go to those who receive them, whole, from their level up, and nowhere else; and no thread waits for another
- * one that is in a callback.
- */
+/* Log messages reach exactly the receivers that want their level, complete; and no thread waits for another one that is
+ * in a callback. */
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
@@ -23,7 +21,7 @@ static void receive(int32_t level, const char *message, void *user_data) {
   snprintf(to->message, sizeof(to->message), "%s", message);
 }
 
-/* Loading a symbol of a newer version than any we know warns. */
+/* Loading a symbol of a newer MXNet version than the library knows logs a warning. */
 static void warn(void) {
   static const char json[] =
       "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}], \"arg_nodes\": [0], \"heads\": [[0, 0, 0]],"
@@ -52,7 +50,7 @@ static void warnings_reach_the_callback(void **state) {
   assert_null(strchr(got.message, '\n'));
 }
 
-/* What is below the lowest level wanted is not sent. */
+/* Messages below the lowest wanted level are not sent. */
 static void levels_below_are_not_sent(void **state) {
   received got = {0, -1, ""};
 
@@ -77,7 +75,7 @@ static void replaced_callbacks_are_silent(void **state) {
   assert_true(first.num >= 1);
 }
 
-/* ---- receivers of their own -------------------------------------------------------------------------------------- */
+/* ---- separate receivers ------------------------------------------------------------------------------------------ */
 
 static void count_end(void *user_data) { ++*(int *)user_data; }
 
@@ -94,7 +92,7 @@ static cohort_log *receiver(int32_t lowest, int *count) {
   return log;
 }
 
-/* Users of the library in one process take no messages from each other, and end without one another. */
+/* Users of the library in one process receive the same messages independently, and stop independently. */
 static void each_receiver_gets_each_message(void **state) {
   received set = {0, -1, ""};
   int first = 0, second = 0, deaf = 0;
@@ -122,7 +120,7 @@ static void each_receiver_gets_each_message(void **state) {
   assert_int_equal(deaf, 1);
 }
 
-/* Only what was made is ended. */
+/* Wrong arguments are refused, and the end callback is called only for a receiver that was created. */
 static void wrong_receivers_are_refused(void **state) {
   cohort_log *log = NULL;
   int count = 0;
@@ -143,10 +141,10 @@ static void wrong_receivers_are_refused(void **state) {
 /* ---- a callback that does not return ----------------------------------------------------------------------------- */
 
 static struct {
-  pthread_mutex_t mutex; /* guards the rest */
+  pthread_mutex_t mutex; /* guards all the other fields */
   pthread_cond_t changed;
   int inside, let_go, num_messages, num_ended, others_done, never;
-  cohort_log *log; /* freed in the callback; NULL: it is not */
+  cohort_log *log; /* freed in the callback, unless NULL */
 } held = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0, 0, 0, 0, NULL};
 
 static void change(int *value, int to) {
@@ -156,7 +154,7 @@ static void change(int *value, int to) {
   pthread_mutex_unlock(&held.mutex);
 }
 
-/* Until it is at least 1; 0 if that does not come about in some seconds. */
+/* Waits until it is at least 1; returns 0 if that takes more than some seconds. */
 static int comes(const int *value, int seconds) {
   struct timespec end;
   int come;
@@ -190,7 +188,7 @@ static void *warn_there(void *data) {
   return data;
 }
 
-/* What another thread does while one is in the callback. */
+/* The calls that another thread makes while one is in the callback. */
 static void *use_the_library(void *data) {
   int count = 0;
   cohort_log *other = receiver(COHORT_LOG_DEBUG, &count);
@@ -209,7 +207,8 @@ static void start_over(void) {
   held.log = NULL;
 }
 
-/* A thread in a callback keeps nobody from logging, from making receivers and from freeing them, this one too. */
+/* A thread in a callback does not keep others from logging, creating receivers or freeing them, including its own
+ * receiver. */
 static void nobody_waits_for_a_callback(void **state) {
   pthread_t in_callback, other;
   int others_done;
@@ -230,7 +229,8 @@ static void nobody_waits_for_a_callback(void **state) {
   assert_int_equal(held.num_messages, 1); /* the other was waiting when the receiver was freed */
 }
 
-/* The callback of cohort_set_log() holds nobody up either; what it was not there for it gets when it returns. */
+/* The callback of cohort_set_log() blocks nobody either; messages that come while it is busy are delivered when it
+ * returns. */
 static void messages_wait_for_the_callback_and_threads_do_not(void **state) {
   pthread_t in_callback, other;
   int others_done;
@@ -250,16 +250,16 @@ static void messages_wait_for_the_callback_and_threads_do_not(void **state) {
   assert_int_equal(held.num_messages, 2);
 }
 
-/* Says whether the callback had returned by the time that it was replaced. */
+/* Reports whether the callback had returned when it was replaced. */
 static void *replace_callback(void *data) {
-  ok(cohort_set_log(COHORT_LOG_DEBUG, NULL, NULL)); /* waits, as it says */
+  ok(cohort_set_log(COHORT_LOG_DEBUG, NULL, NULL)); /* waits, as documented */
   pthread_mutex_lock(&held.mutex);
   *(int *)data = held.let_go;
   pthread_mutex_unlock(&held.mutex);
   return NULL;
 }
 
-/* cohort_set_log() waits for the callback that it replaces, on whichever thread that is. */
+/* cohort_set_log() waits for the callback that it replaces, on any thread. */
 static void a_callback_is_replaced_when_it_is_over(void **state) {
   pthread_t in_callback, other;
   int had_returned = 0;
@@ -270,7 +270,7 @@ static void a_callback_is_replaced_when_it_is_over(void **state) {
   assert_int_equal(pthread_create(&in_callback, NULL, warn_there, NULL), 0);
   assert_true(comes(&held.inside, 20));
   assert_int_equal(pthread_create(&other, NULL, replace_callback, &had_returned), 0);
-  comes(&held.never, 1); /* time enough for one that does not wait */
+  comes(&held.never, 1); /* long enough for a call that does not wait to return */
   change(&held.let_go, 1);
   pthread_join(in_callback, NULL);
   pthread_join(other, NULL);
@@ -284,7 +284,7 @@ static void free_itself(int32_t level, const char *message, void *user_data) {
   cohort_log_free(held.log);
 }
 
-/* A receiver may be freed in its own callback, and ends behind it. */
+/* A receiver may be freed in its own callback, and gets no message after it. */
 static void a_receiver_may_free_itself(void **state) {
   (void)state;
   start_over();

@@ -4,7 +4,7 @@
 
 static const int64_t two = 2, three = 3;
 
-/* Names are sorted, each once, and every one leads to a canonical name that is listed too. */
+/* Names are sorted and unique, and each leads to a canonical name that is also listed. */
 static void names_are_sorted_and_lead_somewhere(void **state) {
   char before[128] = "";
   size_t num = 0, i;
@@ -24,7 +24,7 @@ static void names_are_sorted_and_lead_somewhere(void **state) {
   }
 }
 
-/* Where an attribute of this name comes among an operator's; -1: it has none. */
+/* The position of an attribute of this name among an operator's; -1: it has none. */
 static int place_of_attribute(const char *op, const char *name) {
   const char *key = NULL;
   size_t num = 0, i;
@@ -37,7 +37,7 @@ static int place_of_attribute(const char *op, const char *name) {
   return -1;
 }
 
-/* Functions of bindings take attributes without their names, in their order. */
+/* Operator functions of bindings accept attributes by position, in the order of the registry. */
 static void attributes_come_in_mxnets_order(void **state) {
   FILE *const table = fopen("tests/data/operators/attributes.tsv", "r");
   char line[1024];
@@ -64,7 +64,7 @@ static void attributes_come_in_mxnets_order(void **state) {
   assert_true(num_operators > 300);
 }
 
-/* Everything that a binding needs is there for every operator: documentation, types, defaults, names. */
+/* Every operator has all that a binding needs: documentation, types, defaults, names. */
 static void every_operator_describes_itself(void **state) {
   size_t num = 0, i, k;
 
@@ -98,7 +98,7 @@ static void every_operator_describes_itself(void **state) {
   }
 }
 
-/* What lies beyond the range of an attribute is refused, whatever else is missing; the error says what was expected. */
+/* A number out of an attribute's range is refused, even if other things are missing; the error gives the range. */
 static void numbers_out_of_range_are_refused(void **state) {
   const char *op, *canonical, *name, *count, *key[2], *value[2] = {NULL, "1"};
   size_t num_ops = 0, num_attrs = 0, num_bounds = 0, i, k;
@@ -132,7 +132,7 @@ static void numbers_out_of_range_are_refused(void **state) {
   assert_true(num_bounds > 60);
 }
 
-/* The position of an input among those that are declared. */
+/* The position of an input among the declared ones. */
 static cohort_bool has_gradient(const char *op, const char *input) {
   const char *name;
   size_t num_inputs = 0, i;
@@ -209,7 +209,7 @@ static void fully_connected_as_mxnet_has_it(void **state) {
   assert_int_equal(is_aux, 1);
 }
 
-/* An operator makes its outputs, or writes the arrays it is given, the input itself among them. */
+/* An operator creates its outputs, or writes given arrays, including its own input. */
 static void operators_are_applied(void **state) {
   const float values[] = {-1, 2, -3}, relu[] = {0, 2, 0};
   const char *const key = "act_type", *const value = "relu";
@@ -235,7 +235,7 @@ static void operators_are_applied(void **state) {
   cohort_ndarray_free(target);
 }
 
-/* What does not fit is refused before anything is written. */
+/* Calls with unsuitable arrays or attributes are refused before anything is written. */
 static void bad_applications_are_refused(void **state) {
   const float values[] = {-1, 2, -3};
   const char *const key = "act_type", *const relu = "relu", *const bad = "shout";

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option structs grow at their end: what an older or newer caller passes is read as it was meant, or refused. */
+/* Option structs grow at their end: the struct of an older or newer caller is read as it was meant, or refused. */
 #include <stdlib.h>
 
 #include "support/boundary.h"
 
-/* One call that takes an option struct, whatever else it needs. */
+/* One call that takes an option struct, with all its other arguments. */
 typedef struct taker {
   const char *name;
   size_t size;
@@ -125,7 +125,7 @@ static void null_is_all_defaults(void **state) {
   for (i = 0; i < NUM_OF(takers); ++i) ok(takers[i].call(NULL));
 }
 
-/* A struct that nobody initialised is refused. */
+/* An uninitialised struct is refused. */
 static void uninitialised_structs_are_refused(void **state) {
   static const size_t bad[] = {0, 1, sizeof(size_t) - 1, (size_t)1 << 40, (size_t)-1};
   unsigned char bytes[512];
@@ -141,14 +141,14 @@ static void uninitialised_structs_are_refused(void **state) {
   }
 }
 
-/* Of a shorter struct, an older caller's, no byte beyond its size is read. */
+/* No byte beyond its size is read of a shorter struct, which an older caller passes. */
 static void shorter_structs_are_read_as_far_as_they_go(void **state) {
   size_t i, size;
 
   (void)state;
   for (i = 0; i < NUM_OF(takers); ++i) {
     for (size = sizeof(size_t); size < takers[i].size; size += sizeof(size_t)) {
-      void *exact = malloc(size); /* AddressSanitizer sees a read beyond it */
+      void *exact = malloc(size); /* AddressSanitizer detects a read beyond it */
 
       assert_non_null(exact);
       takers[i].init(exact, size);
@@ -158,7 +158,7 @@ static void shorter_structs_are_read_as_far_as_they_go(void **state) {
   }
 }
 
-/* A longer struct, a newer caller's, is fine as long as what we do not know of is zero. */
+/* A longer struct, which a newer caller passes, is accepted as long as its unknown bytes are zero. */
 static void longer_structs_must_be_zero_at_the_end(void **state) {
   unsigned char bytes[512];
   size_t i;
@@ -172,7 +172,7 @@ static void longer_structs_must_be_zero_at_the_end(void **state) {
   }
 }
 
-/* A struct that comes out is filled as far as the caller's goes. */
+/* An output struct is filled only as far as the caller's size. */
 static void memory_info_is_filled_as_far_as_it_goes(void **state) {
   cohort_group *group = small_group(1, 2);
   cohort_memory_info whole = COHORT_MEMORY_INFO_INIT, part;
@@ -195,7 +195,7 @@ static void memory_info_is_filled_as_far_as_it_goes(void **state) {
   cohort_group_free(group);
 }
 
-/* Counts and pointers that contradict each other are refused, each by its name. */
+/* Counts and pointers that contradict each other are refused, with the name of each. */
 static void options_that_contradict_are_refused(void **state) {
   static const double workload[] = {1, 2};
   static const int64_t slices[] = {0, 1, 1, 2};
@@ -211,7 +211,7 @@ static void options_that_contradict_are_refused(void **state) {
   } while (0)
   group.workload = workload;
   REFUSED(group, call_group, num_workloads, 2, COHORT_ERROR_INVALID_ARGUMENT, "workload: expected one number");
-  group.num_workloads = 0; /* DIF-02: none given is none */
+  group.num_workloads = 0; /* DIF-02: an empty list means none */
   ok(call_group(&group));
   group.workload = NULL;
   REFUSED(group, call_group, num_workloads, 1, COHORT_ERROR_INVALID_ARGUMENT, "workload");
@@ -252,7 +252,7 @@ static void options_that_contradict_are_refused(void **state) {
 #undef REFUSED
 }
 
-/* What is no calibration is refused whatever compute_dtype says. */
+/* A handle that is no calibration is refused for every compute_dtype. */
 static void calibrations_are_looked_at(void **state) {
   static const cohort_dtype types[] = {COHORT_DTYPE_FLOAT32, COHORT_DTYPE_BFLOAT16, COHORT_DTYPE_INT8};
   cohort_group_options group = COHORT_GROUP_OPTIONS_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symbols over the C ABI: composed from C, listed, inferred, written as JSON and read again. */
+/* Symbols over the C ABI: composed, listed, inferred, written as JSON and read back. */
 #include "support/boundary.h"
 #include "support/temporary.h"
 
@@ -48,9 +48,8 @@ static void missing_inputs_become_variables(void **state) {
   cohort_symbol_free(norm);
 }
 
-/* SYM-01: labels are found by what reads them, also behind a reshape; not what a loss made by hand reads, or what
- * something else reads as well, whatever its name.
- */
+/* SYM-01: labels are found by the operator that reads them, also behind a reshape. Inputs of a loss composed by hand,
+ * and those that something else reads as well, are no labels, whatever their name. */
 static void labels_are_what_losses_alone_compare_with(void **state) {
   const char *const units = "num_hidden", *const two = "2", *const shape = "shape", *const flat = "(-1,)";
   cohort_symbol *in[2], *scores = NULL, *row = NULL, *heads[4] = {NULL, NULL, NULL, NULL}, *all = NULL;
@@ -84,7 +83,7 @@ static void labels_are_what_losses_alone_compare_with(void **state) {
   cohort_symbol_free(all);
 }
 
-/* Inputs may be given by the operator's names, in any order; an unknown or repeated one is an error. */
+/* Inputs may be given by the operator's input names, in any order; an unknown or repeated one is an error. */
 static void inputs_by_name(void **state) {
   static const char *const names[] = {"bias", "data"}, *const twice[] = {"data", "data"}, *const bad[] = {"x", "data"};
   const char *const key = "num_hidden", *const value = "3";
@@ -126,7 +125,7 @@ static void nodes_name_themselves(void **state) {
   cohort_symbol_free(second);
 }
 
-/* Several heads in one symbol, one head of several, what a head is made of, and all there is. */
+/* Several heads in one symbol, one head of several, the inputs of a head, and all internal outputs. */
 static void groups_heads_and_internals(void **state) {
   cohort_symbol *x = variable("x"), *network = small_network(), *parts[3], *group = NULL, *head = NULL, *inside = NULL,
                 *children = NULL, *bad = NULL;
@@ -190,7 +189,7 @@ static void compose_makes_a_copy(void **state) {
   cohort_symbol_free(by_order);
 }
 
-/* Attributes go by their short and their long name; setting one reaches no symbol that was made before. */
+/* Attributes can be read by their short and their long name; setting one does not affect symbols made before. */
 static void attributes_by_both_names(void **state) {
   const char *const key = "lr_mult", *const one = "1.5", *const two = "2.5";
   cohort_symbol *x = NULL, *user = NULL, *inner = NULL;
@@ -304,8 +303,8 @@ static void shapes_are_inferred(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* What is left open stays open, and the rest is inferred: through slices, borders and repetitions, too, and where a
- * variable says itself what is open in the shape that is given. */
+/* Unknown lengths stay unknown, and the others are inferred: through slices, borders and repetitions, and where a
+ * variable's own `__shape__` gives what the given shape leaves open. */
 static void open_lengths_leave_the_rest_known(void **state) {
   static const struct {
     const char *op, *keys[3], *values[3];
@@ -404,7 +403,7 @@ static void dtypes_are_inferred(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* What is written as JSON reads back as the same symbol, from memory and from a file. */
+/* A symbol written as JSON reads back as the same symbol, from memory and from a file. */
 static void json_round_trip(void **state) {
   cohort_symbol *symbol = small_network(), *back = NULL, *loaded = NULL;
   const char *json = NULL;
@@ -424,7 +423,7 @@ static void json_round_trip(void **state) {
   cohort_symbol_free(loaded);
 }
 
-/* Text that is no symbol is a format error, and a file that is not there an IO error that names it. */
+/* Text that is no symbol is a format error, and a missing file is an IO error that names it. */
 static void bad_json_is_refused(void **state) {
   static const char *const bad[] = {
       "",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizers, metrics and initializers over the C ABI, and a small training run from end to end. */
+/* Optimizers, metrics and initializers over the C ABI, and a small training run from start to end. */
 #include <math.h>
 
 #include "support/boundary.h"
@@ -16,7 +16,7 @@ static cohort_optimizer *optimizer_of(const char *name, const char *const *keys,
 
 /* ---- optimizers -------------------------------------------------------------------------------------------------- */
 
-/* Settings are read as they were given, changed, and refused where they make no sense. */
+/* Settings read back as they were given, can be changed, and are refused where they make no sense. */
 static void settings_are_read_and_changed(void **state) {
   static const char *const keys[] = {"learning_rate", "momentum", "wd"}, *const values[] = {"0.25", "0.5", "0.125"};
   static const char *const rate = "learning_rate", *const words = "fast";
@@ -43,7 +43,7 @@ static void settings_are_read_and_changed(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* Multipliers: by the end of the name, then the symbol's, then those that were set. */
+/* Multipliers: chosen by the end of the name, then from the symbol, then those that were set. */
 static void multipliers_have_an_order(void **state) {
   static const char *const keys[] = {"__lr_mult__", "__wd_mult__"}, *const values[] = {"3", "4"};
   cohort_optimizer *optimizer = optimizer_of("sgd", NULL, NULL, 0);
@@ -67,7 +67,7 @@ static void multipliers_have_an_order(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* A schedule decides the rate from the number of updates; while it does, nobody else does. */
+/* A schedule sets the rate from the number of updates; while there is one, the rate cannot be set otherwise. */
 static void schedules_decide_the_rate(void **state) {
   static const char *const keys[] = {"step", "factor"}, *const values[] = {"2", "0.5"};
   static const char *const rate = "learning_rate", *const one = "1";
@@ -146,7 +146,7 @@ static void settings_start_as_the_header_says(void **state) {
   }
 }
 
-/* MXNet's AdaGrad spells its epsilon "eps"; either spelling is read, got and set, and only one may be given. */
+/* MXNet's AdaGrad calls its epsilon "eps"; either spelling can be given, read and set, but only one may be given. */
 static void epsilon_has_two_spellings(void **state) {
   static const char *const keys[] = {"eps", "epsilon"}, *const values[] = {"0.5", "0.25"};
   cohort_optimizer *optimizer = optimizer_of("adagrad", keys, values, 1), *none = NULL;
@@ -163,7 +163,7 @@ static void epsilon_has_two_spellings(void **state) {
   assert_null(none);
 }
 
-/* SGD with momentum by hand, and states that are saved and loaded go on exactly as if nothing had been. */
+/* SGD with momentum against values computed by hand; after saving and loading states it continues exactly the same. */
 static void states_go_on_where_they_were(void **state) {
   static const char *const keys[] = {"learning_rate", "momentum", "wd"}, *const values[] = {"0.5", "0.5", "0"};
   const float start[] = {1, 2}, gradient[] = {1, -1};
@@ -194,7 +194,7 @@ static void states_go_on_where_they_were(void **state) {
   fails(cohort_optimizer_load_states_memory(other, bytes, num), COHORT_ERROR_FORMAT, "");
   fails(cohort_optimizer_load_states_memory(second, bytes, num - 1), COHORT_ERROR_FORMAT, "");
   fails(cohort_optimizer_load_states_memory(second, NULL, 0), COHORT_ERROR_FORMAT, "");
-  { /* as many updates as there are numbers: there could not be another one */
+  { /* as many updates as the counter can hold: there can be no other one */
     const int64_t most = INT64_MAX;
     unsigned char *const num_update = bytes + 8 + 4 + 4 + strlen("sgd/1/0"), *const num_counts = num_update + 8;
 
@@ -212,7 +212,7 @@ static void states_go_on_where_they_were(void **state) {
   cohort_optimizer_free(other);
 }
 
-/* A gradient that does not go with its weight is refused, and the weight stays. */
+/* A gradient that does not fit its weight is refused, and the weight is unchanged. */
 static void misfitting_gradients_are_refused(void **state) {
   const float start[] = {1, 2}, gradient[] = {1, -1, 1};
   const cohort_context cpu1 = {COHORT_DEVICE_CPU, 1};
@@ -242,7 +242,7 @@ static double value_of(const cohort_metric *metric, size_t index, int32_t global
   return value;
 }
 
-/* Values since the last reset, and globally since the last full one; NaN before anything was counted. */
+/* Values since the last reset, and since the last global one; NaN before anything was counted. */
 static void metrics_count_locally_and_globally(void **state) {
   const float right[] = {0.9f, 0.1f, 0.2f, 0.8f}, zero_one[] = {0, 1}, zeros[] = {0, 0};
   const int64_t two_by_two[] = {2, 2};
@@ -289,7 +289,7 @@ static int32_t mean_difference(cohort_ndarray *const *labels, size_t num_labels,
   return 0;
 }
 
-/* A metric of the caller's is asked for each update; if it fails, so does the update, and nothing is counted. */
+/* A custom metric is called at each update; if it fails, the update fails and nothing is counted. */
 static void callbacks_are_metrics(void **state) {
   const float ones[] = {1, 1}, values[] = {2, 5};
   cohort_ndarray *label = floats(ones, &two, 1), *pred = floats(values, &two, 1), *both[2];
@@ -333,7 +333,7 @@ static void callbacks_are_metrics(void **state) {
   cohort_ndarray_free(pred);
 }
 
-/* With names, a metric takes those it was told to, in its own order. */
+/* With names, a metric takes only the outputs and labels it was told to, in its own order. */
 static void metrics_choose_by_name(void **state) {
   static const char *const label_name = "right", *const output_name = "good", *const nobody = "nobody";
   const float ones[] = {1, 1}, values[] = {2, 5};
@@ -380,7 +380,7 @@ static void assert_value(const cohort_arrays *arrays, const char *name, float va
   cohort_ndarray_free(array);
 }
 
-/* The end of a name decides, `__init__` before it; a name from which nothing follows stops all. */
+/* The end of a name chooses the rule, `__init__` comes first; a name that matches no rule is an error. */
 static void names_decide_what_is_filled(void **state) {
   static const char *const names[] = {"fc_bias", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var", "odd"};
   static const float expected[] = {0, 1, 0, 0, 1, 5};
@@ -416,7 +416,7 @@ static void names_decide_what_is_filled(void **state) {
   cohort_ndarray_free(weight);
 }
 
-/* Each form of `__init__` that MXNet takes: what Gluon exports is a bare name. */
+/* All forms of `__init__` that MXNet accepts; Gluon exports a bare name. */
 static void an_initializer_is_named_in_any_of_three_forms(void **state) {
   static const char *const forms[] = {"ones", "One", "[\"one\", {}]", "{\"initializer\": \"constant\", \"value\": 1}"};
   static const char *const bad[] = {"wishful", "{\"value\": 1}", "{\"initializer\"",
@@ -455,7 +455,7 @@ static void an_initializer_is_named_in_any_of_three_forms(void **state) {
   cohort_initializer_free(initializer);
 }
 
-/* Seed and name choose the numbers, and a rule that needs axes says so. */
+/* Seed and name determine the numbers, and a rule that needs axes says so. */
 static void seeds_and_names_choose_the_numbers(void **state) {
   enum { NUM = 12 };
   const int64_t shape[] = {3, 4};
@@ -522,7 +522,7 @@ static void read_weight(const cohort_group *group, float *values) {
   cohort_arrays_free(aux);
 }
 
-/* Trains on that batch and gives the accuracy of the last pass and the weights. */
+/* Trains on that batch and returns the accuracy of the last pass and the weights. */
 static double train(size_t num_contexts, float *weights) {
   static const char *const keys[] = {"learning_rate", "momentum", "rescale_grad"}, *const values[] = {"0.5", "0.9",
                                                                                                       "0.125"};
@@ -560,7 +560,7 @@ static double train(size_t num_contexts, float *weights) {
   return accuracy;
 }
 
-/* A small network learns its batch, the same bit for bit each time, and nearly the same on one device as on four. */
+/* A small network learns its batch, with the same bits each time, and almost the same on one device as on four. */
 static void a_network_learns(void **state) {
   float once[6], twice[6], alone[6];
   int i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators applied at once: they are queued, in order, by any thread, on arrays that may lie over each other, and
- * their failures come out where what they should have written is read. */
+/* Operators applied at once (imperative calls): they are queued in order, by any thread, on arrays that may overlap,
+ * and a failure is reported where the array that it should have written is read. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -66,10 +66,10 @@ static void assert_same(const cohort_ndarray *found, const cohort_ndarray *expec
   free(b);
 }
 
-/* ---- kernels that like other layouts ------------------------------------------------------------------------------
- */
+/* ---- kernels that prefer other layouts
+ * ----------------------------------------------------------------------------- */
 
-/* Convolutions, forwards and transposed, that ask for blocked data and weights give what a bound network gives. */
+/* Convolutions and deconvolutions whose kernels want blocked data and weights give the same as a bound network. */
 static void convolutions_are_applied(void **state) {
   static const int64_t channels[] = {3, 16, 32};
   size_t c, transposed;
@@ -111,11 +111,11 @@ static void convolutions_are_applied(void **state) {
   }
 }
 
-/* ---- one place for several arrays ---------------------------------------------------------------------------------
- */
+/* ---- several arrays in the same memory
+ * ----------------------------------------------------------------------------- */
 
-/* An output may be an input, or lie over a part of one, whatever the operator: the result is as if it had been computed
- * before any of it is written. */
+/* An output may be an input, or overlap one, for every operator: the result is as if it had been computed before any of
+ * it is written. */
 static void outputs_may_lie_over_inputs(void **state) {
   cohort_ndarray *square = counted(SHAPE(2, 2), 1), *column = counted(SHAPE(4, 1), 1), *pair[2], *rows[2];
 
@@ -129,9 +129,9 @@ static void outputs_may_lie_over_inputs(void **state) {
   holds(square, 4, 12, 6, 22);
   ok(cohort_ndarray_slice(column, 0, 3, &rows[0]));
   ok(cohort_ndarray_slice(column, 1, 4, &rows[1]));
-  apply_to("square", &rows[0], 1, rows[1]); /* forwards over itself */
+  apply_to("square", &rows[0], 1, rows[1]); /* overlapping forwards */
   holds(column, 0, 0, 1, 4);
-  apply_to("negative", &rows[1], 1, rows[0]); /* and backwards */
+  apply_to("negative", &rows[1], 1, rows[0]); /* overlapping backwards */
   holds(column, 0, -1, -4, 4);
   cohort_ndarray_free(rows[0]);
   cohort_ndarray_free(rows[1]);
@@ -139,7 +139,7 @@ static void outputs_may_lie_over_inputs(void **state) {
   cohort_ndarray_free(column);
 }
 
-/* Two outputs in one place: the later one stands. */
+/* Two outputs in the same memory: the later one is what remains. */
 static void outputs_may_lie_over_each_other(void **state) {
   static const char *const keys[] = {"num_outputs", "axis"}, *const values[] = {"2", "0"};
   cohort_ndarray *input = counted(SHAPE(2, 2), 1), *target = counted(SHAPE(1, 2), 1), *targets[2];
@@ -155,7 +155,7 @@ static void outputs_may_lie_over_each_other(void **state) {
 /* ---- failures -----------------------------------------------------------------------------------------------------
  */
 
-/* Elements `index` of two numbers each: work that fails where it is run, large or small. */
+/* Takes elements `index` of two numbers each: a bad index makes the work fail when it runs, small or large. */
 static cohort_ndarray *take_outside(cohort_ndarray *data, int64_t num_indices) {
   static const char *const key = "mode", *const raise = "raise";
   cohort_ndarray *inputs[2], *output;
@@ -167,8 +167,8 @@ static cohort_ndarray *take_outside(cohort_ndarray *data, int64_t num_indices) {
   return output;
 }
 
-/* The call that applies an operator does not tell of its failure; every one that needs the result does, until it is
- * written again. What is queued before and behind is not concerned. */
+/* The call that applies an operator does not report its failure; every call that needs the result does, until the array
+ * is written again. Work queued before and after on other arrays is not affected. */
 static void failures_come_out_with_the_result(void **state) {
   static const int64_t sizes[] = {1, 1 << 20};
   size_t s;
@@ -189,7 +189,7 @@ static void failures_come_out_with_the_result(void **state) {
     pair[0] = pair[1] = failed;
     error = cohort_operator_invoke("elemwise_add", NULL, NULL, 0, pair, 2, NULL, 0, NULL, &outputs);
     after = NULL;
-    if (error) { /* it was known already */
+    if (error) { /* the failure is known by now */
       assert_int_equal(cohort_error_code(error), COHORT_ERROR_EXECUTION);
       cohort_error_free(error);
     } else {
@@ -224,8 +224,8 @@ static void failures_come_out_with_the_result(void **state) {
   }
 }
 
-/* An operator that works in place, and a copy, on what another one failed to write fail for the same reason; what is
- * overwritten afterwards is good. */
+/* An operator that works in place, and a copy, on an array that another operator failed to write fail for the same
+ * reason; once overwritten the array is good. */
 static void failures_go_on_through_copies_and_in_place(void **state) {
   static const int64_t sizes[] = {1, 1 << 20};
   size_t s;
@@ -266,8 +266,8 @@ static void failures_go_on_through_copies_and_in_place(void **state) {
 /* ---- order --------------------------------------------------------------------------------------------------------
  */
 
-/* Large operators, which a worker does, and small ones, which the caller could, in turn on the same arrays. The host
- * lets go of what is between as it goes. */
+/* Large operators, which a worker runs, and small ones, which the caller could run, alternate on the same arrays. The
+ * caller frees the intermediate arrays as it goes. */
 static void large_and_small_operators_keep_their_order(void **state) {
   enum { LARGE = 1 << 20, ROUNDS = 40 };
   cohort_ndarray *large = NULL, *sum = counted(SHAPE(1), 1), *one, *next, *last;
@@ -287,10 +287,10 @@ static void large_and_small_operators_keep_their_order(void **state) {
     ok(cohort_ndarray_slice(large, LARGE - 1, LARGE, &last));
     pair[0] = sum;
     pair[1] = last;
-    apply_to("elemwise_add", pair, 2, sum); /* small work on what large work writes */
+    apply_to("elemwise_add", pair, 2, sum); /* small work on the result of large work */
     pair[0] = last;
     pair[1] = one;
-    apply_to("elemwise_sub", pair, 2, last); /* and on what it reads next */
+    apply_to("elemwise_sub", pair, 2, last); /* and on what large work reads next */
     cohort_ndarray_free(last);
   }
   ok(cohort_ndarray_read(large, numbers, LARGE * sizeof(float)));
@@ -302,7 +302,7 @@ static void large_and_small_operators_keep_their_order(void **state) {
   free(numbers);
 }
 
-/* A random operator draws the same numbers for the same seed, however often, and others for another. */
+/* A random operator draws the same numbers for the same seed, each time, and others for another seed. */
 static void random_operators_go_by_their_seed(void **state) {
   static const uint64_t seeds[] = {1, 2, 1, 3, 2};
   cohort_ndarray *ones = NULL;
@@ -335,7 +335,7 @@ static void random_operators_go_by_their_seed(void **state) {
 
 enum { NUM_THREADS = 4, NUM_ROUNDS = 300 };
 
-/* From an array, which stays as it is, to one that is NUM_ROUNDS more. */
+/* From an array, which stays unchanged, to one that is larger by NUM_ROUNDS. */
 static void *count_up(void *argument) {
   cohort_ndarray *at = argument;
   int i;
@@ -349,7 +349,7 @@ static void *count_up(void *argument) {
   return at;
 }
 
-/* Any thread may apply operators, also the same one as others at the same time. */
+/* Any thread may apply operators, several at the same time, also the same operator. */
 static void threads_apply_operators_at_once(void **state) {
   static const int64_t lengths[NUM_THREADS] = {3, 3, 100000, 3};
   pthread_t threads[NUM_THREADS];
@@ -389,7 +389,7 @@ static size_t count_threads(void) {
   return count;
 }
 
-/* Threads that have been joined may be listed a little longer. */
+/* Threads that have been joined may still be listed for a moment. */
 static void assert_alone(void) {
   int i;
 
@@ -397,7 +397,7 @@ static void assert_alone(void) {
   assert_int_equal(count_threads(), 1);
 }
 
-/* Only large operators start threads, not anew for each call, and they end with the last handle. */
+/* Only large operators start threads; these are not started anew for each call, and end with the last handle. */
 static void threads_end_with_the_last_handle(void **state) {
   cohort_ndarray *small, *large = NULL, *next;
   size_t first = 0;
@@ -458,7 +458,8 @@ static void children_apply_operators(void **state) {
 
 #endif
 
-/* Of inputs that must be alike, the one that is not is named, by its place, with what the ones before it are. */
+/* If inputs must have equal shapes, the error names the one that differs, by position, and the shape of those before
+ * it. */
 static void an_input_that_does_not_fit_is_named(void **state) {
   const char *const key = "num_args", *const three = "3", *const ops[] = {"add_n", "stack"};
   cohort_ndarray *inputs[] = {counted(SHAPE(2, 3), 1), counted(SHAPE(2, 3), 1), counted(SHAPE(3, 2), 1)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays: NDA-01 to NDA-12 where other tests leave something open; files of arrays: PAR-02 to PAR-08 over the ABI. */
+/* Arrays: the parts of NDA-01 to NDA-12 that other tests leave open; files of arrays: PAR-02 to PAR-08 over the ABI. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,7 +13,8 @@ static cohort_ndarray *filled(const int64_t *shape, int32_t num_axes, double val
   return array;
 }
 
-/* NDA-02: zeros, one value, what is unspecified, and host memory, on any context; lengths of zero and scalars too. */
+/* NDA-02: arrays of zeros, of one value, uninitialised, and from host memory, on any context; also of length zero and
+ * scalars. */
 static void arrays_are_made_in_four_ways(void **state) {
   const cohort_context cpu9 = {COHORT_DEVICE_CPU, 9};
   const float values[] = {1, 2};
@@ -64,8 +65,8 @@ static void ranges_are_views_along_axis_0_only(void **state) {
   cohort_ndarray_free(array);
 }
 
-/* NDA-07, NDA-08: a copy to a context is a new array; what is cast is cut toward zero, goes to infinity in float16, and
- * to true where it is not 0. */
+/* NDA-07, NDA-08: a copy to a context is a new array; casts truncate toward zero, overflow to infinity in float16, and
+ * give true for any number but 0. */
 static void copies_are_new_and_cast(void **state) {
   const float values[] = {2.5f, -1.5f, 100000, 0};
   const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
@@ -94,7 +95,7 @@ static void copies_are_new_and_cast(void **state) {
   cohort_ndarray_free(truth);
 }
 
-/* NDA-09: arrays are joined on the first one's context, from any; dtypes and other lengths must agree. */
+/* NDA-09: arrays from any context are joined on the first one's context; dtypes and other lengths must agree. */
 static void arrays_are_joined_on_the_first_ones_context(void **state) {
   const cohort_context cpu2 = {COHORT_DEVICE_CPU, 2};
   cohort_ndarray *parts[2], *joined = NULL, *doubles = NULL, *narrow = filled(SHAPE(1, 2), 0);
@@ -119,7 +120,7 @@ static void arrays_are_joined_on_the_first_ones_context(void **state) {
   cohort_ndarray_free(narrow);
 }
 
-/* Arrays without elements may be long, but not all of them together. */
+/* Arrays without elements may have very long axes, but the length of joined ones must fit its type. */
 static void lengths_that_are_joined_fit_their_type(void **state) {
   cohort_ndarray *empty = NULL, *parts[5], *joined = NULL;
   size_t i;
@@ -135,7 +136,7 @@ static void lengths_that_are_joined_fit_their_type(void **state) {
   cohort_ndarray_free(empty);
 }
 
-/* NDA-12: what means, states and statistics need can be had by the operators' names. */
+/* NDA-12: the operators needed for means, states and statistics are available by name. */
 static void arithmetic_goes_by_operators(void **state) {
   const char *const key = "scalar", *const value = "4";
   cohort_ndarray *pair[2], *sum = NULL, *mean = NULL, *norm = NULL;
@@ -163,7 +164,7 @@ static void arithmetic_goes_by_operators(void **state) {
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* A file put together number by number. */
+/* A file composed field by field. */
 typedef struct bytes {
   unsigned char data[512];
   size_t num;
@@ -217,8 +218,9 @@ static cohort_ndarray *got(const cohort_arrays *arrays, const char *name) {
   return array;
 }
 
-/* PAR-01 to PAR-04, PAR-06: records of all four kinds in one file, the last of a repeated name, and always to the host,
- * or to where the caller wants them, whatever device was saved. Bytes behind the names are not read (PAR-07). */
+/* PAR-01 to PAR-04, PAR-06: records of all four kinds in one file; the last array of a repeated name counts; arrays are
+ * loaded to the host, or to the context the caller asks for, whatever device they were saved from. Bytes behind the
+ * names are not read (PAR-07). */
 static void records_of_all_kinds_are_read(void **state) {
   const cohort_context cpu3 = {COHORT_DEVICE_CPU, 3};
   bytes file;
@@ -228,7 +230,7 @@ static void records_of_all_kinds_are_read(void **state) {
   (void)state;
   only_on_cpus();
   header(&file, 5);
-  put32(&file, 0xF993FAC9); /* current, of a GPU */
+  put32(&file, 0xF993FAC9); /* current version, saved from a GPU */
   put32(&file, 0);
   put32(&file, 1);
   put64(&file, 1);
@@ -237,11 +239,11 @@ static void records_of_all_kinds_are_read(void **state) {
   put32(&file, 1);
   put64(&file, 1);
   one_value(&file, 1, 3, 1);
-  put32(&file, 2); /* the oldest: the rank itself */
+  put32(&file, 2); /* the oldest version: it begins with the rank */
   put32(&file, 1);
   put32(&file, 1);
   one_value(&file, 1, 0, 0.5f);
-  put32(&file, 0xF993FACA); /* the third version: a scalar */
+  put32(&file, 0xF993FACA); /* the third version, a scalar */
   put32(&file, 0);
   put32(&file, 0);
   one_value(&file, 1, 0, 3);
@@ -272,7 +274,7 @@ static void keep_message(int32_t level, const char *message, void *user_data) {
   snprintf(user_data, 256, "%s", message);
 }
 
-/* PAR-04, PAR-05: a scalar or an empty array makes a file of version 3; empty entries are entries without arrays in a
+/* PAR-04, PAR-05: a scalar or an empty array makes a file of version 3. Empty records are entries without an array in a
  * list, and are left out of a map with a warning. */
 static void scalars_and_empty_entries(void **state) {
   bytes file;
@@ -354,7 +356,8 @@ static void sparse_arrays_are_refused_by_name(void **state) {
   assert_null(arrays);
 }
 
-/* PAR-01, PAR-07: another header, a wrong number of names, an unknown type, and sizes that the file does not hold. */
+/* PAR-01, PAR-07: refused are another header, a wrong number of names, an unknown type, and sizes beyond the file's
+ * end. */
 static void damage_is_named(void **state) {
   bytes file;
   cohort_arrays *arrays = NULL;
@@ -384,7 +387,8 @@ static void damage_is_named(void **state) {
   assert_null(arrays);
 }
 
-/* PAR-08: a checkpoint's file counts with four digits; one without arrays gives two empty lists and a warning. */
+/* PAR-08: a checkpoint's file name has a number of four digits; a file without arrays gives two empty lists and a
+ * warning. */
 static void an_empty_checkpoint_is_two_empty_lists(void **state) {
   char prefix[TEMPORARY_PATH], path[TEMPORARY_PATH], message[256] = "";
   cohort_arrays *none = NULL, *args = NULL, *aux = NULL;

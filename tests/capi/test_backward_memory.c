@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same gradients in less memory: backward_once, which refuses a second backward (BWD-08 without the option), and
+/* The same gradients in less memory: backward_once, which refuses a second backward (without it BWD-08 holds), and
  * recompute. */
 #include <stdio.h>
 
@@ -7,8 +7,8 @@
 
 enum { LAYERS = 5, CHANNELS = 8, BATCH = 16, SIDE = 12 };
 
-/* Convolutions with norms and activations, of sums with what comes before from the second on; point-wise functions of
- * what is kept, a pooling, a loss. */
+/* Convolutions with batch norms and activations, from the second on of residual sums; point-wise functions of values
+ * that are kept, a pooling, a loss. */
 static cohort_symbol *deep(void) {
   cohort_symbol *last = variable("data");
   char name[16];
@@ -50,7 +50,7 @@ static cohort_group *bind_deep(size_t num_contexts, cohort_bool once, cohort_boo
   options.backward_once = once;
   options.recompute = recompute;
   options.grad_req = grad_req;
-  options.num_threads = 2; /* there is scratch for each */
+  options.num_threads = 2; /* each thread has scratch */
   group = bind(deep(), num_contexts, desc("data", SHAPE(BATCH, 3, SIDE, SIDE), NULL),
                desc("softmax_label", SHAPE(BATCH), NULL), params, &options);
   set_param(group, "conv5_weight", counted(SHAPE(CHANNELS, CHANNELS, 1, 1), 0.01f));
@@ -68,7 +68,7 @@ static void run_forward(cohort_group *group, int32_t is_train) {
   forward(group, counted(SHAPE(BATCH, 3, SIDE, SIDE), 0.01f), counted(SHAPE(BATCH), 1), is_train);
 }
 
-/* All gradients of a device, one after the other, into `values`; returns how many. */
+/* All gradients of a device, one after the other, into `values`; returns their number. */
 static size_t gradients(const cohort_group *group, size_t device, float *values, size_t most) {
   size_t i, n = 0;
 
@@ -92,7 +92,7 @@ static size_t planned(const cohort_group *group) {
   return info.planned_bytes;
 }
 
-/* All gradients of both groups, on all devices. */
+/* Compares all gradients of both groups, on all devices. */
 static void have_the_same_gradients(const cohort_group *one, const cohort_group *other, size_t num_contexts) {
   enum { MOST = 50000 };
   static float expected[MOST], found[MOST];
@@ -133,8 +133,8 @@ static void gradients_are_the_same_in_less_memory(void **state) {
   }
 }
 
-/* Without backward_once: what a norm gave has made room for gradients, or was not kept, and is made again, with gamma
- * and beta as they were in the forward pass. */
+/* Without backward_once, the result of a norm, whose memory gradients have reused or which was not kept, is recomputed
+ * with gamma and beta as they were in the forward pass. */
 static void a_repeated_backward_finds_what_the_first_has_overwritten(void **state) {
   const char *const changed[] = {"bn1_gamma", "bn1_beta", "bn2_gamma", "bn3_beta"};
   cohort_bool recompute;
@@ -164,7 +164,7 @@ static void a_repeated_backward_finds_what_the_first_has_overwritten(void **stat
   }
 }
 
-/* The gradients of the first one stay, an update takes them, and a forward makes way for the next. */
+/* The gradients of the first backward stay, an update uses them, and a new forward allows a new backward. */
 static void a_second_backward_is_refused(void **state) {
   enum { MOST = 50000 };
   static float first[MOST], after[MOST];
@@ -191,7 +191,7 @@ static void a_second_backward_is_refused(void **state) {
     fails(try_backward(group, NULL), COHORT_ERROR_STATE, "backward_once");
     run_forward(group, 1);
     backward(group, NULL);
-    /* After inference a forward in training runs within backward, once for each forward, too. */
+    /* After inference, backward runs forward in training mode first; that also counts once per forward. */
     run_forward(group, 0);
     backward(group, NULL);
     fails(try_backward(group, NULL), COHORT_ERROR_STATE, "backward_once");
@@ -208,7 +208,7 @@ static void set_counted(cohort_executor *executor, const char *name, const int64
   cohort_ndarray_free(to);
 }
 
-/* A forward pass that is brief has kernels with scratch for one thread; the backward pass, which is not, has two. */
+/* A short forward pass has kernels with scratch for one thread; the longer backward pass has scratch for two. */
 static void what_is_made_again_takes_no_more_threads_than_it_has_scratch_for(void **state) {
   enum { ROWS = 8, COLUMNS = 1024 };
   static float found[2][ROWS * COLUMNS + 2 * 2 * COLUMNS];
@@ -255,7 +255,7 @@ static void what_is_made_again_takes_no_more_threads_than_it_has_scratch_for(voi
   assert_memory_equal(found[1], found[0], sizeof(found[0]));
 }
 
-/* A small value that is made of a large one is kept where that would have to stay for it. */
+/* A small value computed from a large one is kept if recomputing it would keep the large one alive. */
 static void what_takes_more_memory_is_not_made_again(void **state) {
   enum { ROWS = 64, COLUMNS = 512 };
   cohort_memory_info info[2] = {COHORT_MEMORY_INFO_INIT, COHORT_MEMORY_INFO_INIT};
@@ -311,7 +311,7 @@ static cohort_symbol *convolution(int i, cohort_symbol *of) {
   return node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", "32", "no_bias", "True"), INPUTS(of));
 }
 
-/* The sum of `before`, or nothing, and a norm of a convolution. */
+/* A batch norm of a convolution, added to `before` if there is one. */
 static cohort_symbol *sum_with_norm(int i, cohort_symbol *before, cohort_symbol *of) {
   char name[16];
   cohort_symbol *norm;
@@ -322,7 +322,7 @@ static cohort_symbol *sum_with_norm(int i, cohort_symbol *before, cohort_symbol 
   return before ? node("elemwise_add", name, NO_ATTRS, INPUTS(before, norm)) : norm;
 }
 
-/* Of sums with what comes before, every other one is made again, of a norm that nobody else reads. */
+/* Of the residual sums whose norm nobody else reads, every other one is recomputed. */
 static void of_sums_with_what_comes_before_half_are_made_again(void **state) {
   enum { BLOCKS = 8 };
   size_t bytes[2];
@@ -346,7 +346,7 @@ static void of_sums_with_what_comes_before_half_are_made_again(void **state) {
   assert_true((double)bytes[1] < 0.9 * (double)bytes[0]);
 }
 
-/* Nor where several values that nobody else reads would have to be made again for one. */
+/* A value is not recomputed if several values that nobody else reads would have to be recomputed for it. */
 static void what_takes_more_memory_between_is_not_made_again(void **state) {
   enum { NORMS = 8, MORE = 3 };
   size_t bytes[2];
@@ -371,7 +371,8 @@ static void what_takes_more_memory_between_is_not_made_again(void **state) {
   assert_true(bytes[1] <= bytes[0]);
 }
 
-/* The filters are 40 times as large as the images; whatever a kernel makes of them, or sums them up in, is no value. */
+/* The filters are 40 times as large as the images: whatever a kernel derives from them, or accumulates them in, is
+ * scratch and does not count as a value. */
 static void values_are_fewer_than_filters(const cohort_executor_options *options) {
   enum { IMAGES = 2 * 256 * 4 * 4 * sizeof(float), FILTERS = 256 * 256 * 9 * sizeof(float) };
   cohort_memory_info info = COHORT_MEMORY_INFO_INIT;

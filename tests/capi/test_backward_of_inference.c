@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Backward after a forward pass with is_train 0: gradients are those of an inference pass (BWD-07, EXE-24). Operators
- * that act differently in training, or keep something for backward then, have their own test here.
- */
+/* Backward after a forward pass with is_train 0: gradients are those of an inference pass (BWD-07, EXE-24). Operators
+ * that act differently in training, or that keep something for backward only then, each have a test here. */
 #include "support/group_tests.h"
 
 /* An executor of a symbol, which is freed, with a gradient for every argument; data is of this shape and dtype. */
@@ -51,7 +49,7 @@ static void infer_and_go_back(cohort_executor *executor, cohort_ndarray *head, i
   ok(cohort_executor_backward(executor, &head, 1, is_train));
 }
 
-/* The moving statistics are constants, as MXNet has it, and stay. */
+/* The moving statistics are constants, as in MXNet, and do not change. */
 static void check_batch_norm(int32_t dtype, int32_t is_train) {
   cohort_executor *executor =
       bound(node("BatchNorm", "bn", ATTRS("fix_gamma", "False", "eps", "0.001"), INPUTS(variable("data"))), SHAPE(4, 2),
@@ -100,7 +98,8 @@ static void rrelu_takes_the_mean_slope(void **state) {
   cohort_executor_free(executor);
 }
 
-/* As in MXNet rrelu has a second output, the slopes, which models name as a head; inference has the mean there. */
+/* As in MXNet, rrelu has a second output, the slopes, which models may name as a head; in inference it holds their
+ * mean. */
 static void rrelu_shows_its_slopes(void **state) {
   static const char json[] =
       "{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []},"
@@ -156,7 +155,7 @@ static void dropout_lets_all_through(void **state) {
   cohort_executor_free(executor);
 }
 
-/* An LSTM without dropout is the same in training and inference, to the last bit. */
+/* An LSTM without dropout gives the same bits in training and in inference. */
 static void recurrent_layers_keep_what_they_need(void **state) {
   cohort_symbol *symbol =
       node("RNN", "lstm", ATTRS("mode", "lstm", "state_size", "3", "num_layers", "2"), INPUTS(variable("data")));
@@ -184,7 +183,8 @@ static void recurrent_layers_keep_what_they_need(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Step by step, too, backward is that of the numbers which the steps drew last, and what comes later draws on. */
+/* After a pass run step by step, backward also uses the numbers that the steps drew last, and later draws continue from
+ * there. */
 static void steps_are_followed_by_their_own_gradient(void **state) {
   cohort_symbol *drawn = node("_random_uniform", "drawn", ATTRS("shape", "(4,)"), (cohort_symbol *const[]){NULL});
   cohort_executor *executor =
@@ -223,8 +223,8 @@ static void steps_are_followed_by_their_own_gradient(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Of executors that draw from the same sequences, as those that were reshaped do, one that repeats its pass takes the
- * others back to no numbers that they have drawn. */
+/* Executors made by reshape draw from the same random sequences. If one of them repeats its pass, the others do not
+ * draw their earlier numbers again. */
 static void a_repeated_pass_takes_nobody_back(void **state) {
   cohort_symbol *drawn = node("_random_uniform", "drawn", ATTRS("shape", "(4,)"), (cohort_symbol *const[]){NULL});
   cohort_symbol *sum = node("mean", "mean", ATTRS("axis", "0", "keepdims", "1"), INPUTS(variable("data")));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What buckets have in common beside parameters: memory, outputs and states (MGR-05, MGR-13, SHR-07, STA-03). */
+/* Buckets share more than parameters: memory, outputs and states (MGR-05, MGR-13, SHR-07, STA-03). */
 #include <math.h>
 
 #include "support/group_tests.h"
@@ -13,7 +13,7 @@ static cohort_symbol *dense(const char *name, const char *num_hidden, cohort_sym
   return node("FullyConnected", name, ATTRS("num_hidden", num_hidden, "no_bias", "1", "flatten", "0"), INPUTS(input));
 }
 
-/* A sequence of numbers, each through layers whose weights (see below) bring back the number itself. */
+/* A sequence of numbers through layers whose weights (see below) reproduce the number itself. */
 static cohort_symbol *identity_network(void) {
   cohort_symbol *net = node("expand_dims", "column", ATTRS("axis", "2"), INPUTS(variable("data")));
 
@@ -79,7 +79,7 @@ static void load(cohort_manager *manager, const char *key, float scale) {
   cohort_descs_free(label_descs);
 }
 
-/* Training and testing: all that a bucket makes plans for. */
+/* Runs training and testing, so that all plans of a bucket are made. */
 static void use_bucket(cohort_manager *manager, const char *key) {
   load(manager, key, 1);
   ok(cohort_manager_forward(manager, 0));
@@ -94,7 +94,7 @@ static cohort_memory_info memory_of(const cohort_manager *manager) {
   return info;
 }
 
-/* MGR-13: with the largest bucket first, the others need no memory of their own, outputs included. */
+/* MGR-13: if the largest bucket comes first, the others allocate nothing, outputs included. */
 static void smaller_buckets_take_no_memory(void **state) {
   cohort_manager *manager = identity_manager("64", NULL);
   cohort_memory_info alone, device = COHORT_MEMORY_INFO_INIT, all;
@@ -106,7 +106,7 @@ static void smaller_buckets_take_no_memory(void **state) {
   ok(cohort_manager_main_group(manager, &group));
   ok(cohort_group_memory(group, 1, &device));
   assert_true(device.planned_bytes > 0);
-  /* On the host, weights as products of inference like them. */
+  /* On the CPU, inference keeps weights reordered for its matrix products; they take as much memory as the weights. */
   assert_true(alone.planned_bytes >= 2 * device.planned_bytes + (test_contexts()[0].device_type == COHORT_DEVICE_CPU));
   assert_int_equal(alone.intermediate_bytes, 2 * device.intermediate_bytes);
   assert_int_equal(alone.value_bytes, 2 * device.value_bytes);
@@ -135,7 +135,7 @@ static void tests_as(cohort_manager *manager, const char *key, float factor) {
   cohort_ndarray_free(output);
 }
 
-/* What inference derives from weights is made for all buckets at once, and anew when they change. */
+/* Values that inference derives from weights are computed once for all buckets, and again when the weights change. */
 static void weights_set_later_are_seen_in_all_buckets(void **state) {
   cohort_manager *manager = identity_manager("64", NULL);
   const char *const order[] = {"16", "64", "4", "64", "16"};
@@ -151,7 +151,7 @@ static void weights_set_later_are_seen_in_all_buckets(void **state) {
   cohort_manager_free(manager);
 }
 
-/* SHR-04: buckets that grow take new memory for arguments and outputs, of which those before keep theirs. */
+/* SHR-04: buckets that grow allocate new arguments and outputs; earlier buckets keep theirs. */
 static void larger_buckets_take_more(void **state) {
   cohort_manager *manager = identity_manager("4", NULL);
   cohort_memory_info small, both;
@@ -169,8 +169,8 @@ static void larger_buckets_take_more(void **state) {
   cohort_manager_free(manager);
 }
 
-/* SHR-07: outputs of buckets lie in the same memory. The first device has next to nothing to do, and must not write
- * those of the next bucket where the second is yet to write. */
+/* SHR-07: outputs of all buckets share memory. The first device has little to do, and must not write the outputs of the
+ * next bucket while the second device has still to write its own. */
 static void the_next_bucket_waits_for_all_devices(void **state) {
   const double workload[] = {1, 31};
   cohort_manager *manager = identity_manager("64", workload);
@@ -185,7 +185,7 @@ static void the_next_bucket_waits_for_all_devices(void **state) {
   cohort_manager_free(manager);
 }
 
-/* The sum of a sequence plus what is remembered. */
+/* The sum of a sequence plus a state. */
 static cohort_symbol *running_sum(void) {
   cohort_symbol *total = node("sum", "total", ATTRS("axis", "1", "keepdims", "1"), INPUTS(variable("data")));
   cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(total, variable("memory")));
@@ -193,7 +193,7 @@ static cohort_symbol *running_sum(void) {
   return node("MakeLoss", "loss", NO_ATTRS, INPUTS(sum));
 }
 
-/* STA-03, STA-04: states go from bucket to bucket, and are one array for all. */
+/* STA-03, STA-04: states are carried from bucket to bucket, and are one array for all of them. */
 static void states_are_carried_over_buckets(void **state) {
   const char *const states[] = {"memory"};
   const double zero = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks in which one node changes an argument that others read: each reads it as it is when its turn comes in the
- * order of the symbol's nodes, whatever the plan puts together, copies or keeps. */
+/* Networks in which one node changes an argument that others read: each reader sees the value that the order of the
+ * symbol's nodes gives, whatever the plan fuses, copies or caches. */
 #include "support/executor_tests.h"
 
-/* Another handle, for another reader. */
+/* A second handle on the symbol, for another reader. */
 static cohort_symbol *same(cohort_symbol *symbol) {
   cohort_symbol *copy = NULL;
 
@@ -11,7 +11,7 @@ static cohort_symbol *same(cohort_symbol *symbol) {
   return copy;
 }
 
-/* w - g, which becomes w: it is the momentum of an update of zeros. */
+/* w - g, which is written to w: it is the momentum of an update of zeros. */
 static cohort_symbol *update(cohort_symbol *w) {
   return node("sgd_mom_update", "update", ATTRS("lr", "1", "momentum", "1"),
               INPUTS(variable("zero"), variable("g"), w));
@@ -21,7 +21,7 @@ static cohort_symbol *plus(cohort_symbol *a, cohort_symbol *b) {
   return node("elemwise_add", NULL, NO_ATTRS, INPUTS(a, b));
 }
 
-/* 2 w + (w - g): the first w is the one before. */
+/* 2 w + (w - g): the first w is the value before the change. */
 static void a_fused_reader_reads_what_was_there_before(void **state) {
   cohort_symbol *w = variable("w");
   cohort_symbol *twice = node("_mul_scalar", NULL, ATTRS("scalar", "2"), INPUTS(same(w)));
@@ -36,7 +36,7 @@ static void a_fused_reader_reads_what_was_there_before(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Convolutions with one weight before and after its update, however they like it to lie. */
+/* Convolutions that use one weight before and after its update, in whatever layout their kernels prefer. */
 static void a_layer_reads_what_the_layer_before_it_did_not(void **state) {
   const char *const shape = "(16, 16, 3, 3)";
   cohort_symbol *x = variable("x"), *w = variable_with("w", "__shape__", shape), *first, *second, *heads[3],
@@ -73,7 +73,7 @@ static void a_layer_reads_what_the_layer_before_it_did_not(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Readers on another context, before and after: each is brought what is there when its turn comes. */
+/* Readers on another context, before and after the change: each gets a copy of the value at its place in the order. */
 static void readers_elsewhere_read_what_is_there_when_their_turn_comes(void **state) {
   const char *const groups[] = {"here", "there"};
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -99,10 +99,9 @@ static void readers_elsewhere_read_what_is_there_when_their_turn_comes(void **st
   cohort_executor_free(executor);
 }
 
-/* ---- arrays that lie in one memory --------------------------------------------------------------------------------
- */
+/* ---- arrays that share memory ------------------------------------------------------------------------------------ */
 
-/* An argument that is bound, and the part [begin, end) of which array it is. */
+/* A bound argument, as the part [begin, end) of an array. */
 typedef struct {
   const char *name;
   cohort_ndarray *of;
@@ -132,7 +131,7 @@ static cohort_executor *bind_parts(cohort_symbol *symbol, const bound_part *part
   return executor;
 }
 
-/* 2 v + (w - g), where v is a part of w: it is read before w is changed. */
+/* 2 v + (w - g), where v is a view of a part of w: it is read before w is changed. */
 static void a_fused_reader_of_a_part_reads_what_was_there_before(void **state) {
   cohort_ndarray *all = floats(SHAPE(4), FLOATS(5, 10, 20, 30)), *zero = floats(SHAPE(2), FLOATS(0, 0)),
                  *g = floats(SHAPE(2), FLOATS(1, 2));
@@ -150,8 +149,8 @@ static void a_fused_reader_of_a_part_reads_what_was_there_before(void **state) {
   cohort_ndarray_free(g);
 }
 
-/* Weights of a layer that are a part of what a node before the layer has changed, in its own type and in a narrower
- * one, in one pass and in the next. */
+/* Weights of a layer that are a part of an array which a node before the layer changes, in its own type and in a
+ * narrower one, in one pass and in the next. */
 static void a_layer_reads_the_part_that_a_node_has_changed(void **state) {
   enum { kSide = 64 };
   int narrow;
@@ -209,7 +208,7 @@ static void a_layer_reads_the_part_that_a_node_has_changed(void **state) {
   }
 }
 
-/* Readers of parts on another context. */
+/* Readers of such parts on another context. */
 static void read_parts_elsewhere(void) {
   const char *const groups[] = {"here", "there"};
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One gradient that several parameters have, made in the place of the first: sums that take that place wait until the
- * others have theirs. */
+/* One gradient that several parameters have in common, stored in the array of the first: sums over devices that use
+ * that array must wait until the others have read it. */
 #include "support/scale_op.h"
 
-/* The identity, whose gradient takes long on whatever thread the device has. */
+/* The identity, whose gradient takes long, whichever thread runs it. */
 static int32_t slow_backward(void *of, const cohort_arrays *head_grads, const cohort_arrays *inputs,
                              const cohort_arrays *aux, const cohort_arrays *outputs, const cohort_arrays *gradients,
                              void *user_data) {
@@ -13,7 +13,7 @@ static int32_t slow_backward(void *of, const cohort_arrays *head_grads, const co
   return scale_backward(of, head_grads, inputs, aux, outputs, gradients, user_data);
 }
 
-/* An operator on symbols of which the caller keeps its handles. */
+/* An operator on symbols whose handles the caller keeps. */
 static cohort_symbol *apply(const char *op, const char *name, cohort_symbol *a, cohort_symbol *b) {
   const char *const key = "op_type", *const value = "slow";
   const size_t num_attrs = strcmp(op, "Custom") == 0;
@@ -25,8 +25,8 @@ static cohort_symbol *apply(const char *op, const char *name, cohort_symbol *a, 
   return made;
 }
 
-/* slow((a + b)^2 * slow(b * data)): with a = 1 and b = 2 the gradients are 12 * data and 21 * data. That of a is ready,
- * and its bucket, while that of b, which is the same and something more, waits for the slow operator. */
+/* slow((a + b)^2 * slow(b * data)): with a = 1 and b = 2 the gradients are 12 * data and 21 * data. The gradient of a
+ * and its bucket are ready while that of b, which is the same plus another term, waits for the slow operator. */
 static cohort_symbol *common_network(void) {
   cohort_symbol *const a = variable("a"), *const b = variable("b"), *const data = variable("data");
   cohort_symbol *const product = apply("elemwise_mul", "product", b, data);

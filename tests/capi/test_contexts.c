@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts: CTX-01 to CTX-05. That a missing GPU is refused is in test_gpu. */
+/* Contexts: CTX-01 to CTX-05. The refusal of a missing GPU is tested in test_gpu. */
 #include "support/group_tests.h"
 
 static const cohort_context cpu5 = {COHORT_DEVICE_CPU, 5};
@@ -28,7 +28,7 @@ static cohort_error *bind_over_cpu1(const cohort_context *context) {
   return error;
 }
 
-/* CTX-01: a context is a type and an id, both of which count; types have MXNet's codes, and no others. */
+/* CTX-01: a context is a type and an id, and both count; types have MXNet's codes, and there are no others. */
 static void a_context_is_a_type_and_an_id(void **state) {
   const struct {
     int32_t type;
@@ -65,7 +65,7 @@ static void a_context_is_a_type_and_an_id(void **state) {
   fails(bind_over_cpu1(&context), COHORT_ERROR_DEVICE, "cpu_pinned(1)");
 }
 
-/* CTX-02: every cpu id from 0 is a device of its own; a negative one and an unknown type are refused. */
+/* CTX-02: every cpu id from 0 is a separate device; a negative id and an unknown type are refused. */
 static void every_cpu_id_is_a_device(void **state) {
   const char *const no_contexts[] = {"cpu(-1)", "tpu(0)"};
   cohort_context context = {COHORT_DEVICE_CPU, 0};
@@ -156,7 +156,7 @@ static void devices_have_the_order_of_the_contexts(void **state) {
   cohort_group_free(group);
 }
 
-/* CTX-04: there is a context at least; the same one twice makes two executors, each with arrays of its own. */
+/* CTX-04: at least one context is required; the same one twice makes two executors, each with its own arrays. */
 static void the_same_context_twice_makes_two_devices(void **state) {
   const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 2}, {COHORT_DEVICE_CPU, 2}};
   cohort_group *group = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops and branches: graphs inside nodes, composed, saved and loaded, run and differentiated; and what is refused. */
+/* Loops and branches, whose nodes contain graphs: composed, saved and loaded, run and differentiated; and refused where
+ * they are invalid. */
 #include "support/scale_op.h"
 
 /* Frees the symbols, which end with NULL. */
@@ -32,7 +33,7 @@ static cohort_symbol *running_sum(void) {
   return group_of(INPUTS(s, same));
 }
 
-/* Of a body with the inputs state, row, w and two outputs, the second the next state. */
+/* A loop over a body with the inputs state, row, w and two outputs, the second of which is the next state. */
 static cohort_symbol *loop_over(cohort_symbol *body, cohort_symbol *data) {
   return node("_foreach", "loop",
               ATTRS("num_outputs", "2", "num_out_data", "1", "in_data_locs", "(1,)", "in_state_locs", "(0,)",
@@ -40,7 +41,7 @@ static cohort_symbol *loop_over(cohort_symbol *body, cohort_symbol *data) {
               INPUTS(body, data, variable("start"), variable("w")));
 }
 
-/* The same symbol from its JSON; frees it. */
+/* The same symbol, rebuilt from its JSON; frees it. */
 static cohort_symbol *through_json(cohort_symbol *symbol) {
   const char *json = NULL;
   cohort_symbol *loaded = NULL;
@@ -61,7 +62,7 @@ static void backward_of(cohort_executor *executor, cohort_ndarray *first, cohort
   cohort_ndarray_free(second);
 }
 
-/* Rows go in, rows come out, the state goes on; gradients reach data, state and what all passes read. */
+/* Rows go in, rows come out, the state is carried on; gradients reach data, state and what all iterations read. */
 static void a_loop_over_rows_is_run_and_differentiated(void **state) {
   int saved;
 
@@ -88,7 +89,7 @@ static void a_loop_over_rows_is_run_and_differentiated(void **state) {
   }
 }
 
-/* No rows at all: the state is what it was. */
+/* Without rows the final state is the initial one. */
 static void a_loop_over_nothing_passes_the_state_on(void **state) {
   static const int32_t reqs[] = {COHORT_GRAD_WRITE, COHORT_GRAD_WRITE, COHORT_GRAD_WRITE};
   cohort_symbol *symbol = loop_over(running_sum(), variable("data"));
@@ -115,7 +116,7 @@ static void a_loop_over_nothing_passes_the_state_on(void **state) {
   cohort_executor_free(executor);
 }
 
-/* DEF-39: p becomes q times the row, q becomes q + p; gradients of each go back through both. */
+/* DEF-39: p becomes q times the row, q becomes q + p; gradients of each flow back through both. */
 static void states_feed_each_other(void **state) {
   cohort_symbol *p = variable("p"), *q = variable("q"), *p_again = NULL, *q_again = NULL, *body, *loop;
   cohort_ndarray *grads[3];
@@ -149,7 +150,7 @@ static void states_feed_each_other(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Shapes and types come out of a sub-graph, and go into it from outside it. */
+/* Shapes and types are inferred from a sub-graph outwards and into it from outside. */
 static void inference_goes_both_ways(void **state) {
   cohort_symbol *symbol = loop_over(running_sum(), variable("data"));
   cohort_descs *known = NULL;
@@ -203,9 +204,10 @@ static void a_group_splits_the_batch_of_a_loop(void **state) {
   cohort_group_free(group);
 }
 
-/* ---- what is random, changes or is the host's inside ------------------------------------------------------------- */
+/* ---- random, stateful and custom operators inside
+ * ------------------------------------------------------------------ */
 
-/* Each pass draws numbers of its own, and backward sees those of its pass. */
+/* Each iteration draws its own numbers, and backward uses those of the same iteration. */
 static void passes_draw_numbers_of_their_own(void **state) {
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
   float drawn[2][256], first[256], grads[256];
@@ -247,7 +249,7 @@ static void passes_draw_numbers_of_their_own(void **state) {
   }
 }
 
-/* What is an auxiliary state inside is an argument outside, which training moves once a pass. */
+/* An auxiliary state inside the body is an argument of the loop, which training updates once per iteration. */
 static void training_moves_states_once_a_pass(void **state) {
   cohort_symbol *body =
       node("BatchNorm", "bn", ATTRS("momentum", "0.5", "fix_gamma", "False"), INPUTS(variable("row")));
@@ -273,7 +275,7 @@ static void training_moves_states_once_a_pass(void **state) {
   cohort_executor_free(executor);
 }
 
-/* An operator of the host's in a body is called for each pass, on the thread of the caller. */
+/* A custom operator in a body is called for each iteration, on the caller's thread. */
 static void an_operator_of_the_hosts_runs_inside(void **state) {
   host self;
   cohort_symbol *loop;
@@ -316,7 +318,7 @@ static cohort_symbol *doubling(const char *most) {
               INPUTS(cond, func, variable("x"), variable("limit")));
 }
 
-/* DEF-40: as many passes as the condition allows; rows beyond them are 0, and gradients of these go nowhere. */
+/* DEF-40: the condition decides how many iterations run; the other rows are 0, and their gradients flow nowhere. */
 static void a_loop_ends_by_its_condition(void **state) {
   cohort_executor *executor;
   (void)state;
@@ -357,7 +359,7 @@ static cohort_symbol *branches(void) {
              variable("a"), variable("b")));
 }
 
-/* One of two branches is run, by a value of any type, and gradients go through it alone. */
+/* One of two branches runs, chosen by a value of any type, and gradients flow through it only. */
 static void a_branch_is_chosen_when_it_is_run(void **state) {
   static const int32_t dtypes[] = {COHORT_DTYPE_FLOAT32, COHORT_DTYPE_INT32, COHORT_DTYPE_BOOL, COHORT_DTYPE_FLOAT16};
   size_t d;
@@ -390,7 +392,7 @@ static void a_branch_is_chosen_when_it_is_run(void **state) {
   }
 }
 
-/* A branch in a loop: each row takes its own, and gradients, too. */
+/* A branch in a loop: each row takes its own branch, and so do its gradients. */
 static void graphs_are_nested(void **state) {
   cohort_symbol *inside =
       node("_cond", "choice",
@@ -417,7 +419,7 @@ static void graphs_are_nested(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Plans are shared by networks that are alike, which those with another graph inside are not. */
+/* Equal networks share a plan; networks whose inner graphs differ do not. */
 static void networks_with_other_graphs_are_other_ones(void **state) {
   static const char *const ops[] = {"negative", "square", "negative"};
   static const float results[] = {-3, 9, -3};
@@ -438,7 +440,8 @@ static void networks_with_other_graphs_are_other_ones(void **state) {
   }
 }
 
-/* A graph may be a node, too; how MXNet was to run it does not matter. */
+/* An inner graph may be a node of its own (a call); the attributes by which MXNet chooses how to run it have no
+ * effect. */
 static void a_whole_graph_is_one_node(void **state) {
   cohort_symbol *b = variable("b"), *same = NULL, *symbol;
   cohort_executor *executor;
@@ -459,7 +462,8 @@ static void a_whole_graph_is_one_node(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Statistics of the whole batch cannot be had in the midst of a node: several devices are refused, by its name. */
+/* Statistics of the whole batch cannot be exchanged inside a node: several devices are refused, with the node's
+ * name. */
 static void a_norm_over_devices_is_refused_inside(void **state) {
   cohort_symbol *norm = node("_contrib_SyncBatchNorm", "bn", ATTRS("key", "bn"), INPUTS(variable("a"))), *symbol;
   cohort_group *group = NULL;
@@ -513,7 +517,7 @@ static void files_with_bad_sub_graphs_are_refused(void **state) {
   fails(load(ONE LOCS("[0]", "[]", "[]"), "[0, 0, 0]", SUBGRAPHS("7")), COHORT_ERROR_FORMAT, "expected an object");
   fails(load(ONE LOCS("[0]", "[]", "[]"), "[0, 0, 0]", ", \"subgraphs\": {}"), COHORT_ERROR_FORMAT,
         "expected an array");
-  /* A node of the graph around it. */
+  /* A node that contains the graph. */
   fails(load(ONE LOCS("[0]", "[]", "[]"), "[0, 0, 0]",
              SUBGRAPHS("{\"nodes\": [{\"op\": \"exp\", \"name\": \"e\", \"inputs\": [[1, 0, 0]]}], \"arg_nodes\": [], "
                        "\"node_row_ptr\": [0, 1], \"heads\": [[0, 0, 0]]}")),
@@ -535,7 +539,7 @@ static void files_with_bad_sub_graphs_are_refused(void **state) {
   fails(load("\"num_args\": \"2\", \"num_outputs\": \"1\", \"num_out_data\": \"-1\", " LOCS("[0]", "[]", "[]"),
              "[0, 0, 0]", SUBGRAPHS(BODY)),
         COHORT_ERROR_FORMAT, "num_out_data");
-  /* All that is missing, whatever it is in. */
+  /* One error lists all missing operators, at any depth. */
   fails(load(ONE LOCS("[0]", "[]", "[]"), "[0, 0, 0]",
              SUBGRAPHS("{\"nodes\": [{\"op\": \"null\", \"name\": \"r\", \"inputs\": []}, {\"op\": \"NoSuchOne\", "
                        "\"name\": \"e\", \"inputs\": [[0, 0, 0]]}], \"arg_nodes\": [0], \"node_row_ptr\": [0, 1, 2], "
@@ -582,7 +586,7 @@ static void what_makes_no_loop_is_refused(void **state) {
   for (level = 1; level < 4; ++level) cohort_symbol_free(inputs[level]);
   cohort_symbol_free(body);
   cohort_ndarray_free(x);
-  /* Graphs in graphs in graphs. */
+  /* Graphs nested several levels deep. */
   symbol = node("exp", NULL, NO_ATTRS, INPUTS(variable("r")));
   for (level = 0; level < 8; ++level) {
     symbol = node("_foreach", NULL,

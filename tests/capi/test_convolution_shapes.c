@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and deconvolutions of all shapes and types against plain sums: places that fill no whole vectors,
- * windows of one place, channels first and last, batches that are computed a stretch at a time. */
+/* Convolutions and deconvolutions of all shapes and types against plain sums: row lengths that are no multiple of the
+ * vector width, windows of one element, channels first and last, batches that are computed in pieces. */
 #include "support/whole_number_layers.h"
 
 static const layer layers[] = {
@@ -63,7 +63,7 @@ static const layer batches[] = {
     {"Deconvolution", "strides", {10, 8, 31, 33}, 4, "(7, 7) (2, 2) (3, 3) (1, 1) 8 1"},
 };
 
-/* How a layer's arrays lie: lengths, and how far neighbours are apart, of samples, channels and three axes. */
+/* The layout of a layer's arrays: lengths and strides of samples, channels and three axes. */
 typedef struct places {
   int64_t length[5], step[5], size;
 } places;
@@ -85,7 +85,7 @@ static places places_of(const layer *l, const cohort_ndarray *array) {
   return p;
 }
 
-/* The numbers of "(3, 2)" at the innermost of three axes. */
+/* Parses "(3, 2)" into the innermost of three axes. */
 static void read_axes(const char *text, int index, int64_t axes[3], int64_t rest) {
   int64_t values[3];
   int count = 0, i;
@@ -101,7 +101,7 @@ typedef struct sums {
   double *x, *w, *y, *dx, *dw, *dy; /* of a convolution: data, filters, result, and their gradients */
 } sums;
 
-/* Adds, for each product of a datum and a filter's element, what it contributes to the result and to gradients. */
+/* Adds the contribution of each product of a data element and a filter element to the result and to the gradients. */
 static void add_products(const layer *l, const places *x, const places *w, const places *y, const sums *s) {
   const char *const counts = strrchr(l->sizes, ')') + 1;
   const int64_t groups = strtol(strchr(counts + 1, ' '), NULL, 10), outs = y->length[1] / groups;
@@ -140,7 +140,7 @@ static void add_products(const layer *l, const places *x, const places *w, const
 
 static double *zeros(int64_t size) { return test_calloc((size_t)size, sizeof(double)); }
 
-/* `array` is the sums, rounded to its type; it is freed. */
+/* Checks that `array` holds the sums, rounded to its type; frees it. */
 static void is_equal(const layer *l, const char *name, cohort_ndarray *array, const double *expected, int32_t dtype) {
   int64_t shape[COHORT_MAX_AXES], size = 0, i;
   int32_t num_axes = 0;
@@ -164,7 +164,8 @@ static void is_equal(const layer *l, const char *name, cohort_ndarray *array, co
 }
 
 static void is_right(const layer *l, int32_t dtype) {
-  const int turned = strcmp(l->op, "Deconvolution") == 0; /* it gives a convolution's data for its result */
+  const int turned = strcmp(l->op, "Deconvolution") == 0; /* a deconvolution computes a convolution's data from its
+                                                           * result */
   cohort_ndarray *head = NULL;
   cohort_executor *executor = trained(l, dtype, &head);
   cohort_ndarray *data = arg_of(executor, "data"), *weight = arg_of(executor, "layer_weight");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators of the host's in executors and JSON: names, inference, what they are given, and what their failures do. */
+/* Custom operators in executors and JSON: names, inference, the arrays they are given, and what happens when they
+ * fail. */
 #include "support/scale_op.h"
 
 /* ---- executors ----------------------------------------------------------------------------------------------------
@@ -28,7 +29,7 @@ static void an_executor_calls_it(void **state) {
     ok(cohort_executor_forward(executor, 1));
     ok(cohort_executor_wait(executor));
     holds_free(aux_of(executor, "scale_calls"), 2);
-    ok(cohort_executor_forward(executor, 0)); /* inference is bound apart */
+    ok(cohort_executor_forward(executor, 0)); /* inference is bound separately */
     ok(cohort_executor_wait(executor));
     holds_free(aux_of(executor, "scale_calls"), 2);
     assert_int_equal(self.num_created, 2);
@@ -75,7 +76,7 @@ static void what_it_is_named_and_how_it_infers(void **state) {
   cohort_descs_free(outputs);
   cohort_descs_free(aux);
   cohort_descs_free(known);
-  known = no_descs(); /* nothing is known: the host is not asked */
+  known = no_descs(); /* nothing is known: the callback is not asked */
   self.fail_infer = 9;
   ok(cohort_symbol_infer_shape(symbol, known, 0, &complete, NULL, NULL, NULL));
   assert_int_equal(complete, 0);
@@ -108,7 +109,7 @@ static void it_comes_and_goes_with_json(void **state) {
   set_arg(executor, "data", 1, 2);
   ok(cohort_executor_forward(executor, 0));
   holds_free(output_of(executor, 0), 3, 12);
-  ok(cohort_custom_unregister("scale")); /* nodes that there are stay */
+  ok(cohort_custom_unregister("scale")); /* existing nodes stay valid */
   assert_int_equal(self.num_ended, 0);
   set_arg(executor, "data", 2, 2);
   ok(cohort_executor_forward(executor, 0));
@@ -207,7 +208,8 @@ static void failures_come_out_and_nothing_breaks(void **state) {
 static void arrays_are_lent_for_the_call_alone(void **state) {
   host self;
   cohort_executor *executor;
-  const cohort_context host_memory = {COHORT_DEVICE_CPU, 0}; /* which callbacks get, wherever the operator is */
+  const cohort_context host_memory = {COHORT_DEVICE_CPU, 0}; /* given to callbacks, on whatever device the operator
+                                                              * runs */
   const int64_t shape[] = {3};
   cohort_ndarray *other = NULL, *part = NULL;
   float three[3] = {7, 7, 7};
@@ -238,7 +240,7 @@ static void arrays_are_lent_for_the_call_alone(void **state) {
   end(&self);
 }
 
-/* Operators applied by the callback do not wait behind those that wait for it. */
+/* Operators that the callback applies do not wait behind those that wait for the callback. */
 static void callbacks_apply_operators_while_others_wait_for_them(void **state) {
   host self;
   cohort_executor *executor;
@@ -265,7 +267,8 @@ static void callbacks_apply_operators_while_others_wait_for_them(void **state) {
   end(&self);
 }
 
-/* Constants of inference are not derived once and kept: the host is asked in each pass, on the thread that calls. */
+/* The output of a custom operator on constants is not computed once and kept: the callback runs in each pass, on the
+ * calling thread. */
 static void it_runs_in_each_pass_of_inference(void **state) {
   host self;
   cohort_symbol *net;
@@ -288,7 +291,7 @@ static void it_runs_in_each_pass_of_inference(void **state) {
   end(&self);
 }
 
-/* num_args, too, is the host's. */
+/* num_args is passed on to the custom operator, too. */
 static void all_other_attributes_are_the_hosts(void **state) {
   const char *const keys[] = {"op_type", "num_args", "factor", "__lr_mult__"}, *const values[] = {"scale", "7", "2",
                                                                                                   "1"};
@@ -313,7 +316,7 @@ static void all_other_attributes_are_the_hosts(void **state) {
   end(&self);
 }
 
-/* A layer whose input wants no gradient keeps its states in training, whatever the host writes. */
+/* A layer whose input wants no gradient keeps its states in training, even if the custom operator writes them. */
 static void frozen_ones_keep_their_states(void **state) {
   const char *const write = "write", *const w = "w";
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;

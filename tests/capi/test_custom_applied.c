@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators of the host's applied at once, on tapes, and as the loss of a group. */
+/* Custom operators applied at once, on tapes, and as the loss of a group. */
 #include <math.h>
 
 #include "support/scale_op.h"
@@ -34,7 +34,8 @@ static void it_is_applied_at_once(void **state) {
   end(&self);
 }
 
-/* Where it may be called on any thread, small ones, too, may apply operators; the last handles go while they run. */
+/* Custom operators that may be called on any thread may apply operators themselves, small ones too; the last handles
+ * are freed while they run. */
 static void callbacks_applied_at_once_apply_operators(void **state) {
   const char *const keys[] = {"op_type", "factor"}, *const values[] = {"scale", "0.5"};
   int i;
@@ -59,7 +60,7 @@ static void callbacks_applied_at_once_apply_operators(void **state) {
   }
 }
 
-/* ---- callbacks that apply operators where the network is, and elsewhere ---- */
+/* ---- callbacks that apply operators on the network's context and on others ---- */
 
 static cohort_ndarray *held; /* of the first context of these tests */
 
@@ -74,7 +75,7 @@ static int32_t declare_one_input(const char *const *keys, const char *const *val
   return cohort_descs_add(inputs, "data", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_NONE, NULL) ? 1 : 0;
 }
 
-/* Squares; applies one operator of the device's and one of the host's meanwhile, on what the host has. */
+/* Squares its input; meanwhile applies one built-in and one custom operator to host arrays. */
 static int32_t square_and_apply(void *of, const cohort_arrays *inputs, const cohort_arrays *aux,
                                 const cohort_arrays *outputs, cohort_bool is_train, void *user_data) {
   cohort_ndarray *x = NULL, *y = NULL;
@@ -171,7 +172,7 @@ static void it_is_recorded_by_tapes(void **state) {
   end(&self);
 }
 
-/* As two layers, or two steps of a sequence, that share a state which training writes. */
+/* Two layers, or two steps of a sequence, that share a state which training writes. */
 static void tapes_record_it_twice_with_one_state(void **state) {
   const char *const keys[] = {"op_type", "factor"}, *const values[] = {"scale", "0.5"};
   const int32_t req = COHORT_GRAD_WRITE;
@@ -221,7 +222,7 @@ static int32_t loss_declare(const char *const *keys, const char *const *values, 
   return 0;
 }
 
-/* The label's shape follows from the data's. */
+/* The label's shape is inferred from the data's. */
 static int32_t loss_infer(const char *const *keys, const char *const *values, size_t num_attrs,
                           const cohort_descs *known, cohort_descs *inputs, cohort_descs *aux, cohort_descs *outputs,
                           void *user_data) {
@@ -302,7 +303,7 @@ static int32_t loss_backward(void *state, const cohort_arrays *head_grads, const
   return 0;
 }
 
-/* fc1, tanh, fc2, and a softmax loss: MXNet's or the host's. */
+/* fc1, tanh, fc2, and a softmax loss: the built-in or the custom one. */
 static cohort_symbol *classifier(int of_host) {
   cohort_symbol *net = node("FullyConnected", "fc1", ATTRS("num_hidden", "5"), INPUTS(variable("data")));
 
@@ -312,7 +313,7 @@ static cohort_symbol *classifier(int of_host) {
   return node("Custom", "softmax", ATTRS("op_type", "loss"), INPUTS(net, variable("label")));
 }
 
-/* Trains on two devices; gives fc1_weight. */
+/* Trains on two devices; returns fc1_weight. */
 static void train(cohort_symbol *symbol, float *weights) {
   cohort_group *group = bind(symbol, 2, desc("data", SHAPE(ROWS, COLUMNS), NULL), desc("label", SHAPE(ROWS), NULL),
                              NAMES("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"), NULL);
@@ -368,7 +369,7 @@ static void a_group_trains_with_a_loss_of_the_host(void **state) {
   }
 }
 
-/* All devices run, whichever fails; nothing goes on from a pass that has failed. */
+/* All devices run even if one fails; nothing continues from a failed pass. */
 static void a_group_stops_where_the_host_fails(void **state) {
   int mode;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What descriptors say to a group: DSC-01, DSC-03 to DSC-06, DSC-10, DSC-11, DSC-13. The rest is in test_group_bind. */
+/* How a group uses descriptors: DSC-01, DSC-03 to DSC-06, DSC-10, DSC-11, DSC-13. The rest is in test_group_bind. */
 #include "support/group_tests.h"
 
-/* A list of one descriptor as `name` and `shape` alone make it. */
+/* A list of one descriptor made from `name` and `shape` only. */
 static cohort_descs *bare(const char *name, const int64_t *shape, int32_t num_axes) {
   cohort_descs *descs = NULL;
 
@@ -24,7 +24,7 @@ static void refused(cohort_descs *data, cohort_descs *label, const char *words) 
   assert_null(group);
 }
 
-/* The data of `group` as it is bound: name, dtype and layout of its only descriptor. */
+/* Checks name, dtype and layout of the only data descriptor of `group`. */
 static void data_is(const cohort_group *group, const char *name, int32_t dtype, const char *layout) {
   cohort_descs *descs = NULL;
   const char *found_name = NULL, *found_layout = NULL;
@@ -38,8 +38,8 @@ static void data_is(const cohort_group *group, const char *name, int32_t dtype, 
   cohort_descs_free(descs);
 }
 
-/* DSC-01: name and shape alone are a descriptor of float32 in layout NCHW, and no other one. A group that took a
- * reshape to the same for a change would need a forward before backward. */
+/* DSC-01: a descriptor of name and shape only is equal to one of float32 in layout NCHW, and to no other. If a group
+ * took a reshape to an equal descriptor for a change, it would need a forward before backward. */
 static void a_name_and_a_shape_are_a_descriptor(void **state) {
   cohort_group *group =
       bind(regression("1"), 2, bare("data", SHAPE(4, 2)), bare("label", SHAPE(4, 1)), NAMES("fc_weight"), NULL);
@@ -70,7 +70,7 @@ static void a_layout_need_not_have_the_length_of_the_shape(void **state) {
   refused(desc("data", SHAPE(4, 2), NULL), desc("label", NULL, 0, NULL), "'label': shape () has no axis 0");
 }
 
-/* DSC-04: the first descriptor with a batch axis says how long a batch is; those without one say nothing. */
+/* DSC-04: the first descriptor with a batch axis gives the batch size; those without one do not. */
 static void the_first_batched_descriptor_sets_the_batch_size(void **state) {
   cohort_descs *data = desc("fc_weight", SHAPE(1, 2), "CD");
   int64_t batch_size = -1;
@@ -89,8 +89,8 @@ static void the_first_batched_descriptor_sets_the_batch_size(void **state) {
   refused(data, NULL, "same batch size: 'label' of shape (1, 6) has 6 on axis 1, expected 4");
 }
 
-/* DSC-05: axes are looked up for any descriptors of the group's batch size; where a group has none they need only agree
- * with one another. Neither changes the group. */
+/* DSC-05: axes can be looked up for any descriptors of the group's batch size; if the group's own have no batch axis,
+ * they only have to agree with one another. Neither changes the group. */
 static void axes_are_decided_without_changing_the_group(void **state) {
   cohort_group *group =
       bind(node("relu", "r", NO_ATTRS, INPUTS(variable("data"))), 2, desc("data", SHAPE(3), "C"), NULL, NO_NAMES, NULL);
@@ -112,7 +112,7 @@ static void axes_are_decided_without_changing_the_group(void **state) {
   cohort_group_free(group);
 }
 
-/* DSC-06: name, dtype and layout stay; the axes may be the caller's own. */
+/* DSC-06: name, dtype and layout stay; the caller may give the axes. */
 static void a_slice_keeps_all_but_the_length(void **state) {
   cohort_group *group = bind_regression(2, 5, NULL);
   cohort_descs *descs = NULL, *sliced = NULL;
@@ -147,8 +147,8 @@ static void a_slice_keeps_all_but_the_length(void **state) {
   cohort_group_free(group);
 }
 
-/* DSC-10: where nothing is batched, each device gets all of the data, labels and head gradients, and trains on them;
- * device 0's output is the merged one, unless its layout says that it is batched. */
+/* DSC-10: where nothing has a batch axis, each device gets all of the data, labels and head gradients, and trains on
+ * them; device 0's output is the merged one, unless its layout has a batch axis. */
 static void without_a_batch_axis_every_device_does_all(void **state) {
   cohort_group *group = bind(regression("1"), 2, desc("data", SHAPE(2, 2), "CD"), desc("label", SHAPE(2, 1), "CD"),
                              NAMES("fc_weight"), NULL);
@@ -200,7 +200,7 @@ static void without_a_batch_axis_head_gradients_go_whole_to_every_device(void **
   cohort_group_free(group);
 }
 
-/* DSC-13: a batch is its arrays. Rows that only fill it up are computed and counted like any others. */
+/* DSC-13: a batch is its arrays; rows that only pad it are computed and counted like any others. */
 static void rows_that_fill_up_a_batch_count_like_the_others(void **state) {
   cohort_group *group = bind_regression(1, 4, NULL);
   cohort_ndarray *label = counted(SHAPE(4, 1), 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators of detection give on a GPU what they give on the CPU, whatever their attributes: boxes at random, with
- * equal scores and boxes, sides of nothing, NaN, none that counts, none at all, and more than a block of threads takes.
- */
+/* Detection operators give the same on a GPU as on the CPU, for all attributes: random boxes, with equal scores and
+ * boxes, sides of length zero, NaN, no valid box, no box at all, and more boxes than a block has threads. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,7 +10,7 @@ enum { MOST_INPUTS = 3, MOST_ATTRS = 12 };
 
 static const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
 
-static const cohort_context *here(void) { /* skips the test where that is the CPU */
+static const cohort_context *here(void) { /* skips the test if that is the CPU */
   if (test_contexts()[0].device_type == COHORT_DEVICE_CPU) skip();
   return &test_contexts()[0];
 }
@@ -25,7 +24,7 @@ static uint32_t below(uint32_t limit) {
   drawn = drawn * 1664525u + 1013904223u;
   return (uint32_t)((uint64_t)drawn * limit >> 32);
 }
-/* In steps, so that numbers are equal now and then; all of them are numbers of every type. */
+/* In steps, so that some numbers are equal; every type can represent all of them. */
 static double between(double low, double high, uint32_t steps) { return low + (high - low) * below(steps + 1) / steps; }
 static double some_score(void) { return below(29) == 0 ? NAN : between(0, 1, 32); }
 
@@ -52,7 +51,7 @@ static void fill_scores(input *made) {
   for (i = 0; i < made->size; ++i) made->values[i] = some_score();
 }
 
-/* Corners in an image of `side`, of one in ten in the wrong order, and now and then none. */
+/* Corners in an image of the given side; one in ten in the wrong order, and some boxes invalid. */
 static void draw_box(double *four, double side) {
   int axis;
 
@@ -63,13 +62,13 @@ static void draw_box(double *four, double side) {
   if (below(37) == 0) four[below(4)] = NAN;
 }
 
-/* ---- an operator here and there -----------------------------------------------------------------------------------
- */
+/* ---- an operator on this context and on the CPU
+ * -------------------------------------------------------------------- */
 
 typedef struct call {
   const char *op, *keys[MOST_ATTRS], *values[MOST_ATTRS];
   size_t num_attrs, num_inputs;
-  double error; /* of float64, by rounding of functions that differ; 0: none */
+  double error; /* of float64, where functions differ in rounding; 0: none */
   input inputs[MOST_INPUTS];
 } call;
 
@@ -160,7 +159,7 @@ static const struct {
              {COHORT_DTYPE_FLOAT16, "float16", (double)(1ll << 42)},
              {COHORT_DTYPE_BFLOAT16, "bfloat16", (double)(1ll << 45)}};
 
-/* The operator here gives what it gives on the CPU, for each type. */
+/* Checks that the operator gives on this context what it gives on the CPU, for each type. */
 static void is_alike(const call *c) {
   size_t t, i, count;
   char name[24];
@@ -198,7 +197,7 @@ static void fill_rows(input *rows, int64_t coordinates, int64_t score, int64_t i
     for (k = 0; k < width; ++k) row[k] = between(-1, 1, 8);
     draw_box(row + coordinates, 16);
     row[score] = some_score();
-    if (id >= 0) row[id] = between(-1, 3, 8); /* halves are those of the class before */
+    if (id >= 0) row[id] = between(-1, 3, 8); /* half of the boxes have the class of the one before */
   }
 }
 
@@ -237,7 +236,7 @@ static void boxes_are_suppressed_alike(void **state) {
   }
 }
 
-/* Panels of 512 are suppressed at a time, behind each other; words of 64 within them. */
+/* Panels of 512 boxes are suppressed one after another, in words of 64 boxes. */
 static void many_boxes_are_suppressed_alike(void **state) {
   static const int64_t counts[] = {63, 64, 65, 511, 512, 513, 1400};
   static const char *const thresholds[] = {"0.6", "0.05"}, *const topk[] = {"-1", "600"};
@@ -365,7 +364,7 @@ static void rows_and_columns_are_matched_alike(void **state) {
 /* ---- MultiBoxTarget -----------------------------------------------------------------------------------------------
  */
 
-/* Of each sample fewer objects than of the one before. */
+/* Each sample has fewer objects than the one before. */
 static void fill_labels(input *label) {
   int64_t n, k, i;
 
@@ -500,7 +499,7 @@ static void proposals_are_alike(void **state) {
         make(&c.inputs[2], 2, images, 3, 0, 0);
         fill_scores(&c.inputs[0]);
         for (i = 0; i < c.inputs[1].size; ++i) c.inputs[1].values[i] = between(-0.5, 0.5, 8);
-        for (i = 0; i < images; ++i) { /* of one in two, places at the edges are not of the image */
+        for (i = 0; i < images; ++i) { /* for one sample in two, places at the edges lie outside the image */
           c.inputs[2].values[3 * i] = (double)(8 * (i % 2 && h > 1 ? h - 1 : h));
           c.inputs[2].values[3 * i + 1] = (double)(8 * w - (i % 2 ? 3 : 0));
           c.inputs[2].values[3 * i + 2] = 0.5 + (double)i;

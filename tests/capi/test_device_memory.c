@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What contexts say of their memory, and the limit that a program sets; on gpu(0), too, where there is one. */
+/* The memory that contexts report, and the limit that a program can set; on gpu(0), too, where there is one. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ static void counts(const cohort_context *context) {
   cohort_ndarray *first = NULL, *kept = NULL, *second = NULL;
   cohort_device_memory_info before, now;
 
-  ok(cohort_ndarray_zeros(shape, 1, COHORT_DTYPE_FLOAT32, context, &kept)); /* the device stays while it lives */
+  ok(cohort_ndarray_zeros(shape, 1, COHORT_DTYPE_FLOAT32, context, &kept)); /* the device exists as long as it */
   ok(cohort_device_reset_peak_memory(context));
   before = memory_of(context);
   assert_int_equal(before.peak_bytes, before.used_bytes);
@@ -57,20 +57,20 @@ static void limits(const cohort_context *context) {
   ok(cohort_wait_all());
   info = memory_of(context);
   fails(cohort_ndarray_empty(huge, 1, COHORT_DTYPE_FLOAT32, context, &more), COHORT_ERROR_OUT_OF_MEMORY, name);
-  assert_int_equal(memory_of(context).peak_bytes, info.peak_bytes); /* it was never had */
+  assert_int_equal(memory_of(context).peak_bytes, info.peak_bytes); /* the failed allocation is not counted */
   ok(cohort_device_limit_memory(context, info.used_bytes + BYTES - 1));
   fails(cohort_ndarray_zeros(shape, 1, COHORT_DTYPE_FLOAT32, context, &more), COHORT_ERROR_OUT_OF_MEMORY, name);
   assert_null(more);
   assert_int_equal(memory_of(context).used_bytes, info.used_bytes);
   assert_int_equal(memory_of(context).limit_bytes, info.used_bytes + BYTES - 1);
   assert_true(memory_of(context).peak_bytes < info.used_bytes + BYTES || info.peak_bytes >= info.used_bytes + BYTES);
-  ok(cohort_device_limit_memory(context, 1)); /* less than is in use: what needs no memory is still made */
+  ok(cohort_device_limit_memory(context, 1)); /* less than is in use: an allocation of nothing still succeeds */
   ok(cohort_ndarray_zeros(nothing, 1, COHORT_DTYPE_FLOAT32, context, &more));
   cohort_ndarray_free(more);
   more = NULL;
   ok(cohort_device_limit_memory(context, info.used_bytes + BYTES));
   ok(cohort_ndarray_zeros(shape, 1, COHORT_DTYPE_FLOAT32, context, &more));
-  /* What is in use already stays, and can be used; a group finds no room, and leaves nothing behind. */
+  /* Memory in use stays allocated and usable; a new group does not fit and leaves nothing behind. */
   ok(cohort_device_limit_memory(context, 1));
   ok(cohort_ndarray_fill(more, 3));
   fails(cohort_group_create(net, context, 1, data, NULL, params, 2, 1, NULL, &group), COHORT_ERROR_OUT_OF_MEMORY,
@@ -86,7 +86,8 @@ static void limits(const cohort_context *context) {
   cohort_ndarray_free(kept);
 }
 
-/* Operators that were queued before the limit hold memory until they are done: who needs it waits for them. */
+/* Operators queued before the limit was set hold memory until they are done: an allocation that needs it waits for
+ * them. */
 static void frees_in_time(const cohort_context *context) {
   const int64_t shape[1] = {LENGTH};
   cohort_ndarray *kept = NULL, *array = NULL;
@@ -159,8 +160,8 @@ static void *ask(void *unused) {
   return NULL;
 }
 
-/* A process forks while other threads ask and allocate: the child has an account of its memory, which none of them can
- * have left locked. */
+/* A process forks while other threads query and allocate: the child has its own memory accounting, whose lock none of
+ * them can have left locked. */
 static void a_child_has_its_account(void **state) {
   const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
   const int64_t shape[1] = {LENGTH};
@@ -180,7 +181,7 @@ static void a_child_has_its_account(void **state) {
       cohort_ndarray *array = NULL;
       size_t before;
 
-      alarm(20); /* ends it where it hangs */
+      alarm(20); /* ends the child if it hangs */
       before = (size_t)memory_of(&cpu).used_bytes;
       if (cohort_ndarray_empty(shape, 1, COHORT_DTYPE_FLOAT32, NULL, &array)) _exit(1);
       if ((size_t)memory_of(&cpu).used_bytes != before + BYTES) _exit(2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator gives on gpu(0), twice and to the bit, is what it gives on cpu(0). */
+/* Checks that an operator gives on gpu(0), twice and to the bit, what it gives on cpu(0). */
 #ifndef COHORT_TESTS_BOTH_DEVICES_H
 #define COHORT_TESTS_BOTH_DEVICES_H
 
@@ -17,7 +17,7 @@ typedef struct operand {
   int constant; /* it has no gradient */
 } operand;
 
-/* Numbers from -1 to 1 without order. */
+/* Numbers from -1 to 1 that look random. */
 static inline double spread(int64_t i) {
   uint32_t x = (uint32_t)i * 2654435761u + 12345u;
 
@@ -37,7 +37,7 @@ static inline int64_t size_of(const operand *of) {
   return size;
 }
 
-/* An array as another type; frees it. */
+/* Casts an array and frees the original. */
 static inline cohort_ndarray *cast_free(cohort_ndarray *array, int32_t dtype) {
   cohort_ndarray *result = NULL;
 
@@ -59,7 +59,7 @@ static inline cohort_ndarray *array_on(const cohort_context *where, const operan
   return of->dtype == COHORT_DTYPE_FLOAT64 ? array : cast_free(array, of->dtype);
 }
 
-/* Numbers that calls on one device gave: outputs, then gradients, one behind the other. */
+/* The outputs and then the gradients of a call on one device, one after the other. */
 typedef struct numbers {
   size_t count;
   double at[MOST_NUMBERS];
@@ -102,8 +102,8 @@ static inline void apply_on(const cohort_context *where, const char *op, const c
   for (i = 0; i < num_in; ++i) cohort_ndarray_free(inputs[i]);
 }
 
-/* Outputs, and the gradients of all inputs that are not constant for head gradients without order. Of empty arrays the
- * outputs alone: executors take 0 for an unknown length. */
+/* Outputs, and the gradients of all inputs that are not constant, for head gradients that look random. Empty arrays
+ * give outputs only: to an executor a length of 0 means unknown. */
 static inline void differentiate_on(const cohort_context *where, const char *op, const char *const *attrs,
                                     const operand *in, size_t num_in, numbers *to) {
   static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -162,7 +162,7 @@ static inline void differentiate_on(const cohort_context *where, const char *op,
 typedef void (*call_on)(const cohort_context *where, const char *op, const char *const *attrs, const operand *in,
                         size_t num_in, numbers *to);
 
-/* Each number within `bound`, relative to 1 or to itself. */
+/* Checks each number to within `bound`, relative to 1 or to the number itself. */
 static inline void alike(call_on call, const char *op, const char *const *attrs, const operand *in, size_t num_in,
                          double bound) {
   static const cohort_context cpu = {COHORT_DEVICE_CPU, 0}, gpu = {COHORT_DEVICE_GPU, 0};

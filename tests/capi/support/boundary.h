@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the boundary share: expectations on errors, a small network, arrays from literals. */
+/* Shared by the tests of the API boundary: expectations on errors, a small network, arrays from literals. */
 #ifndef COHORT_TESTS_BOUNDARY_H
 #define COHORT_TESTS_BOUNDARY_H
 
@@ -16,9 +16,10 @@
 #include "cohort/cohort.h"
 #include "support/contexts.h"
 
-/* The call succeeds; else the test fails with the error's message. Frees the error. */
+/* Fails the test with the error's message if the call failed. Frees the error. */
 #define ok(call) expect_success((call), #call, __FILE__, __LINE__)
-/* The call fails with an error of this class, whose one-line message has `part` in it. Frees the error. */
+/* Fails the test unless the call failed with this class of error and a one-line message that contains `part`. Frees the
+ * error. */
 #define fails(call, code, part) expect_failure((call), (code), (part), #call, __FILE__, __LINE__)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, note_handles, same_handles)
@@ -46,7 +47,7 @@ static inline void expect_failure(cohort_error *error, int32_t code, const char 
   if (!good) _fail(file, line);
 }
 
-/* Setup and teardown of tests: as many handles are alive after it as before. */
+/* Setup and teardown of tests: the number of live handles must be the same after a test as before. */
 static size_t handles_before;
 
 static inline int note_handles(void **state) {
@@ -73,7 +74,7 @@ static inline cohort_ndarray *floats(const float *values, const int64_t *shape, 
   return array;
 }
 
-/* The values of a float32 array are these, exactly. */
+/* Checks the values of a float32 array, exactly. */
 static inline void assert_floats(const cohort_ndarray *array, const float *values, size_t num_values) {
   float *found = malloc(num_values * sizeof(float) + 1);
   size_t i;
@@ -86,7 +87,7 @@ static inline void assert_floats(const cohort_ndarray *array, const float *value
   free(found);
 }
 
-/* The shape of an array is this. */
+/* Checks the shape of an array. */
 static inline void assert_shape(const cohort_ndarray *array, const int64_t *shape, int32_t num_axes) {
   int64_t found[COHORT_MAX_AXES];
   int32_t found_axes = -2, axis;
@@ -118,7 +119,7 @@ static inline cohort_descs *one_desc(const char *name, const int64_t *shape, int
   return descs;
 }
 
-/* That network on the first of test_contexts(): batch x 3 data, for training. */
+/* Binds that network on the first of test_contexts(): batch x 3 data, for training. */
 static inline cohort_group *small_group(size_t num_contexts, int64_t batch) {
   static const char *const params[] = {"fc_weight", "fc_bias"};
   int64_t shape[2];

@@ -44,7 +44,7 @@ static void read_contexts(void) {
   }
 }
 
-/* Read once, whichever thread asks first. */
+/* Read once, by the thread that asks first. */
 const cohort_context *test_contexts(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -112,14 +112,14 @@ void *address_of(const cohort_ndarray *array) {
   return address;
 }
 
-/* ---- calls that name no context: the linker leads them here (--wrap, in the Makefile) -----------------------------
- */
+/* ---- calls that name no context: the linker redirects them here (--wrap, in the Makefile)
+ * ------------------------- */
 
 static const cohort_context *or_first(const cohort_context *context) {
   return context || !listed() ? context : test_contexts();
 }
 
-/* Those of an operator that names no context; as they are if they are wrong. One thread at a time. */
+/* Attributes of an operator, with a context if they name none; unchanged if they are invalid. One thread at a time. */
 static const cohort_invoke_options *on_first(const cohort_invoke_options *options) {
   static cohort_invoke_options changed;
 
@@ -130,7 +130,7 @@ static const cohort_invoke_options *on_first(const cohort_invoke_options *option
   return &changed;
 }
 
-/* Weak: a program that is linked without --wrap has none of them. */
+/* Weak, because a program that is linked without --wrap has none of them. */
 #define WRAPPED(function, parameters, arguments)                    \
   __attribute__((weak)) cohort_error *__real_##function parameters; \
   cohort_error *__wrap_##function parameters;                       \

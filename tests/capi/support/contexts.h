@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where tests run whose subject is not where they run: on the contexts that COHORT_TEST_CONTEXTS lists, over and over,
- * such as "gpu(0),gpu(1),cpu(0)"; on cpu(0), cpu(1), ... without it. Calls that name no context are on the first of
- * them (contexts.c), as they are on cpu(0) without it.
- */
+/* The contexts that tests run on when the device is not what they test: those that COHORT_TEST_CONTEXTS lists, repeated
+ * as needed, such as "gpu(0),gpu(1),cpu(0)"; by default cpu(0), cpu(1), ... Calls that name no context use the first of
+ * the list (contexts.c) instead of cpu(0). */
 #ifndef COHORT_TESTS_CONTEXTS_H
 #define COHORT_TESTS_CONTEXTS_H
 
@@ -14,16 +12,16 @@ enum { NUM_TEST_CONTEXTS = 16 };
 /* NUM_TEST_CONTEXTS of them. */
 const cohort_context *test_contexts(void);
 
-/* The i-th, and the first ones, as messages name them: "cpu(0), cpu(1)". */
+/* The i-th context, and the first ones, as messages name them: "cpu(0), cpu(1)". */
 const char *context_name(size_t i);
 const char *context_names(size_t num);
 
-/* For a test about memory, threads or processes of the host: skipped on other contexts than the CPU's. */
+/* Skips a test about memory, threads or processes of the host where the contexts are not CPUs. */
 void only_on_cpus(void);
-/* For a test that finds the same bits on several contexts: skipped where they are of several types. */
+/* Skips a test that compares bits between contexts where these are of several types. */
 void only_on_one_type(void);
 
-/* The address of an array's elements, on whatever device. */
+/* The address of an array's elements, on any device. */
 void *address_of(const cohort_ndarray *array);
 
 #endif

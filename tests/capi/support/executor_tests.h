@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of executors over the C ABI, beside those of groups. What takes symbols or descriptors frees them. */
+/* Helpers for tests of executors over the C ABI, used beside those for groups. Functions that take symbols or
+ * descriptors free them. */
 #ifndef COHORT_TESTS_EXECUTOR_TESTS_H
 #define COHORT_TESTS_EXECUTOR_TESTS_H
 
@@ -74,7 +75,7 @@ static inline void *address_free(cohort_ndarray *array) {
   return address;
 }
 
-/* An array is on cpu(id); frees the handle. */
+/* Checks that an array is on cpu(id); frees the handle. */
 static inline void is_on_cpu(cohort_ndarray *array, int32_t id) {
   cohort_context found = {0, -1};
 
@@ -84,7 +85,7 @@ static inline void is_on_cpu(cohort_ndarray *array, int32_t id) {
   assert_int_equal(found.device_id, id);
 }
 
-/* A handle is NULL, as of an argument without gradient. */
+/* Checks that a handle is NULL, as for an argument without gradient. */
 #define is_absent(array) assert_null(array)
 
 /* Appends a descriptor of any dtype. */

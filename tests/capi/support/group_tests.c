@@ -21,7 +21,7 @@ int same_live_handles(void **state) {
   return -1;
 }
 
-/* The message lives in here: the error itself is freed before the test ends with a jump. */
+/* The message is copied here, because the error is freed before the test ends with a longjmp. */
 static const char *take_message(cohort_error *error) {
   static char message[1024];
 

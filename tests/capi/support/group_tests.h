@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For tests over the C ABI: calls that must succeed or fail, small networks, groups on the contexts of contexts.h.
- * Functions that take symbols or descriptors of the caller's free them, so that a test need not.
- */
+/* Helpers for tests over the C ABI: calls that must succeed or fail, small networks, groups on the contexts of
+ * contexts.h. Functions that take symbols or descriptors free them, so that the test need not. */
 #ifndef COHORT_TESTS_GROUP_TESTS_H
 #define COHORT_TESTS_GROUP_TESTS_H
 
@@ -20,41 +18,41 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A test that leaves as many handles alive as it found. */
+/* A test that must leave as many live handles as it found. */
 #define TEST(name) cmocka_unit_test_setup_teardown(name, note_live_handles, same_live_handles)
 int note_live_handles(void **state);
 int same_live_handles(void **state);
 
-/* The call succeeds; else the test fails with the error's message. */
+/* Fails the test with the error's message if the call failed. */
 #define ok(call) ok_at((call), #call, __FILE__, __LINE__)
 void ok_at(cohort_error *error, const char *call, const char *file, int line);
 
-/* The call fails with this class of error, and its message contains these words. */
+/* Fails the test unless the call failed with this class of error and a message that contains these words. */
 #define fails(call, code, words) fails_at((call), #call, (code), (words), __FILE__, __LINE__)
 void fails_at(cohort_error *error, const char *call, int32_t code, const char *words, const char *file, int line);
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 
-/* A shape as two arguments: lengths and their number. */
+/* A shape as two arguments: the lengths and how many there are. */
 #define SHAPE(...) (const int64_t[]){__VA_ARGS__}, (int32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-/* Numbers as two arguments: values and their count. */
+/* Numbers as two arguments: the values and how many there are. */
 #define FLOATS(...) (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float)
 
-/* A float32 array with these values, which must be as many as the shape says. */
+/* A float32 array with these values; their number must match the shape. */
 cohort_ndarray *floats(const int64_t *shape, int32_t num_axes, const float *values, size_t num_values);
 
 /* A float32 array with 0, 1, 2, ... times scale. */
 cohort_ndarray *counted(const int64_t *shape, int32_t num_axes, float scale);
 
-/* The array holds these values, each within 1e-5 relative to 1 or to itself. Float32 only. */
+/* Checks the values of a float32 array, each to within 1e-5 relative to 1 or to the value itself. */
 #define holds(array, ...) holds_at((array), FLOATS(__VA_ARGS__), __FILE__, __LINE__)
 void holds_at(const cohort_ndarray *array, const float *values, size_t num_values, const char *file, int line);
 
-/* As holds(), and frees the array. */
+/* Like holds(), and frees the array. */
 #define holds_free(array, ...) holds_free_at((array), FLOATS(__VA_ARGS__), __FILE__, __LINE__)
 void holds_free_at(cohort_ndarray *array, const float *values, size_t num_values, const char *file, int line);
 
-/* The array has this shape. */
+/* Checks the shape of an array. */
 #define has_shape(array, ...) has_shape_at((array), SHAPE(__VA_ARGS__), __FILE__, __LINE__)
 void has_shape_at(const cohort_ndarray *array, const int64_t *shape, int32_t num_axes, const char *file, int line);
 
@@ -79,7 +77,7 @@ void add_named(cohort_arrays *arrays, const char *name, cohort_ndarray *array);
   (const char *const[]) { NULL }
 
 cohort_symbol *variable(const char *name);
-/* A node of an operator: keys and values in turn, then NULL; inputs, which are freed, then NULL. */
+/* A node of an operator: keys and values alternately, then NULL; inputs, which are freed, then NULL. */
 cohort_symbol *node(const char *op, const char *name, const char *const *attrs, cohort_symbol *const *inputs);
 
 /* fc = data . fc_weight^T, without bias, num_hidden columns: "1", "2", ... */
@@ -91,17 +89,17 @@ cohort_symbol *regression(const char *num_hidden);
 
 /* A list of one float32 descriptor; layout NULL is "NCHW". */
 cohort_descs *desc(const char *name, const int64_t *shape, int32_t num_axes, const char *layout);
-/* Appends one. */
+/* Appends a descriptor to the list. */
 void add_desc(cohort_descs *descs, const char *name, const int64_t *shape, int32_t num_axes, const char *layout);
 
 /* Binds on the first num_contexts of test_contexts() for training. Frees symbol, data and label. */
 cohort_error *try_bind(cohort_group **out_group, cohort_symbol *symbol, size_t num_contexts, cohort_descs *data,
                        cohort_descs *label, const char *const *param_names, const cohort_group_options *options);
-/* The same, and must succeed. */
+/* Like try_bind(); the call must succeed. */
 cohort_group *bind(cohort_symbol *symbol, size_t num_contexts, cohort_descs *data, cohort_descs *label,
                    const char *const *param_names, const cohort_group_options *options);
 
-/* As bind(), without gradients. */
+/* Like bind(), without gradients. */
 cohort_group *bind_for_inference(cohort_symbol *symbol, size_t num_contexts, cohort_descs *data, cohort_descs *label,
                                  const char *const *param_names, const cohort_group_options *options);
 
@@ -113,12 +111,12 @@ void set_param(cohort_group *group, const char *name, cohort_ndarray *array);
 /* Sets parameters on every device; frees the lists. */
 cohort_error *try_set_params(cohort_group *group, cohort_arrays *arg, cohort_arrays *aux, int32_t allow_extra);
 
-/* Forward over one data array and one label, or none for NULL; frees both. */
+/* Runs forward over one data array and one label, or NULL for none; frees both. */
 void forward(cohort_group *group, cohort_ndarray *data, cohort_ndarray *label, int32_t is_train);
-/* The same, and gives the error. */
+/* Like forward(), but returns the error. */
 cohort_error *try_forward(cohort_group *group, cohort_ndarray *data, cohort_ndarray *label, int32_t is_train);
 
-/* Backward from one head gradient, or none for NULL; frees it. */
+/* Runs backward from one head gradient, or NULL for none; frees it. */
 void backward(cohort_group *group, cohort_ndarray *head_grad);
 cohort_error *try_backward(cohort_group *group, cohort_ndarray *head_grad);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of float32 arrays, and as bfloat16 has them. */
+/* The values of float32 arrays, and their rounding to bfloat16. */
 #ifndef COHORT_TESTS_NUMBERS_H
 #define COHORT_TESTS_NUMBERS_H
 
@@ -28,7 +28,7 @@ static inline float *read_free(cohort_ndarray *array, size_t *count) {
   return values;
 }
 
-/* The nearest number of bfloat16, to even. */
+/* The nearest bfloat16, ties to even. */
 static inline float rounded(float value) {
   uint32_t bits;
 

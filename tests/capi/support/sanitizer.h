@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Under a sanitizer, which slows everything down, tests go through every path of the code once, and leave out what only
- * repetitions show: learning, growth. */
+/* A sanitizer slows everything down. Under one, tests run every path of the code once and leave out what takes
+ * repetitions to show: learning, growth of memory. */
 #ifndef COHORT_TESTS_SANITIZER_H
 #define COHORT_TESTS_SANITIZER_H
 

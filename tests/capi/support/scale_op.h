@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of operators of the host's: one that scales, and counts what it is called for. */
+/* A custom operator for tests: it scales its input and counts the calls of its callbacks. */
 #ifndef COHORT_TESTS_SCALE_OP_H
 #define COHORT_TESTS_SCALE_OP_H
 
@@ -9,14 +9,14 @@
 
 #include "support/executor_tests.h"
 
-/* ---- an operator: output = factor * data; its state counts passes, its auxiliary state those of training ------------
- */
+/* ---- the operator: output = factor * data; its state counts passes, its auxiliary state counts those of training
+ * ---- */
 
 typedef struct host {
   int num_declared, num_created, num_released, num_forward, num_backward, num_ended;
   int32_t fail_declare, fail_infer, fail_create, fail_forward, fail_backward;
   int wrong_infer;   /* one output too many */
-  int with_operator; /* forward applies an operator to the lent arrays */
+  int with_operator; /* forward applies an operator to its arguments */
   int keep;          /* forward keeps a handle on its input */
   cohort_ndarray *kept;
   pthread_t caller;
@@ -64,7 +64,7 @@ static inline int32_t scale_infer(const char *const *keys, const char *const *va
   (void)keys;
   (void)values;
   (void)num_attrs;
-  (void)inputs; /* as they are known */
+  (void)inputs; /* the shapes and types as they are known */
   if (self->fail_infer) return self->fail_infer;
   ok(cohort_descs_get(known, 0, NULL, shape, COUNT(shape), &num_axes, &dtype, NULL));
   assert_true(num_axes >= 0);
@@ -207,14 +207,14 @@ static inline void begin(host *self, cohort_bool any_thread) {
   ok(cohort_custom_register("scale", &op));
 }
 
-/* Everything was let go of. */
+/* All states and handles have been released. */
 static inline void end(host *self) {
   const struct timespec moment = {0, 1000000};
   size_t num = 0;
   int i;
 
   ok(cohort_custom_unregister("scale"));
-  /* What a device's work held is let go of a moment after it is done, and released at the end of some call then. */
+  /* A device drops what its work held a moment after the work is done; a later call then releases it. */
   for (i = 0; i < 2000 && self->num_released < self->num_created; ++i) {
     nanosleep(&moment, NULL);
     ok(cohort_num_devices(COHORT_DEVICE_CPU, &num));

@@ -9,7 +9,7 @@
 
 enum { TEMPORARY_PATH = 600 };
 
-/* A path of this process's own, in the folder for temporary files. */
+/* A path that only this process uses, in the folder for temporary files. */
 static inline const char *temporary_path(char path[TEMPORARY_PATH], const char *name, const char *end) {
   const char *const folder = getenv("TMPDIR");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and deconvolutions of small whole numbers, with their gradients: their sums are exact in float32 and
- * float64 alike, and rounded once in 16 bits. So every type has the same numbers, whatever computes them. */
+/* Convolutions and deconvolutions of small whole numbers, with their gradients. Sums of these are exact in float32 and
+ * float64 and are rounded once in 16-bit types, so that every kernel must give the same numbers. */
 #ifndef COHORT_TESTS_WHOLE_NUMBER_LAYERS_H
 #define COHORT_TESTS_WHOLE_NUMBER_LAYERS_H
 
@@ -12,10 +12,10 @@ typedef struct layer {
   const char *op, *what;
   int64_t data[5];
   int num_axes;
-  const char *sizes; /* kernel stride pad dilate num_filter num_group, then "bias", "first" and a layout, if need be */
+  const char *sizes; /* kernel stride pad dilate num_filter num_group, then optionally "bias", "first" and a layout */
 } layer;
 
-/* Whole numbers from -2 to 2, from *drawn on. */
+/* Whole numbers from -2 to 2 from the generator state *drawn. */
 static inline void draw_into(cohort_ndarray *array, uint32_t *drawn) {
   static double values[1 << 19];
   int64_t shape[COHORT_MAX_AXES], size = 0, i;
@@ -41,7 +41,7 @@ static inline void draw_into(cohort_ndarray *array, uint32_t *drawn) {
 
 static inline int has_bias(const layer *l) { return strstr(l->sizes, "bias") != NULL; }
 
-/* Nobody wants the gradient of its data. */
+/* The gradient of the data is not wanted. */
 static inline int is_first(const layer *l) { return strstr(l->sizes, "first") != NULL; }
 
 static inline cohort_executor *bound(const layer *l, int32_t dtype) {
@@ -75,7 +75,7 @@ static inline cohort_executor *bound(const layer *l, int32_t dtype) {
   return simple_bind(symbol, known, &options);
 }
 
-/* Forward and backward with numbers that are the same for each type; *out_head: the head gradient, unless NULL. */
+/* Runs forward and backward on numbers that are the same for each type; *out_head: the head gradient, unless NULL. */
 static inline cohort_executor *trained(const layer *l, int32_t dtype, cohort_ndarray **out_head) {
   cohort_executor *executor = bound(l, dtype);
   cohort_ndarray *head = NULL, *output;
@@ -104,7 +104,7 @@ static inline cohort_executor *trained(const layer *l, int32_t dtype, cohort_nda
   return executor;
 }
 
-/* The array in float64, having been rounded to `dtype`; it is freed. */
+/* Rounds the array to `dtype`, then returns it in float64; frees the original. */
 static inline double *numbers(cohort_ndarray *array, int32_t dtype, int64_t *out_size) {
   cohort_ndarray *rounded = NULL, *wide = NULL;
   double *values;
