@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MXNet's interfaces do each in its own way, and Cohort in one: DIF-06 to DIF-10, DIF-12, DIF-13, DIF-15, DIF-20.
- */
+/* Things that MXNet's interfaces do in different ways, and Cohort in one: DIF-06 to DIF-10, DIF-12, DIF-13, DIF-15,
+ * DIF-20. */
 #include "support/group_tests.h"
 
 static cohort_executor *executor_of(const cohort_group *group) {
@@ -104,7 +104,7 @@ static void loading_and_running_are_one_call_or_two(void **state) {
   cohort_group_free(group);
 }
 
-/* Whether Dropout left out elements of a row of ones. */
+/* Whether Dropout has zeroed elements of a row of ones. */
 static int dropped(cohort_ndarray *output) {
   float values[64];
   int zeros = 0;
@@ -116,7 +116,7 @@ static int dropped(cohort_ndarray *output) {
   return zeros > 0;
 }
 
-/* DIF-10: -1 means "as bound" to a group; an executor, which was bound for nothing, has to be told. */
+/* DIF-10: for a group -1 means "as bound"; an executor is not bound for one mode, so it must be told. */
 static void is_train_may_be_left_to_a_group(void **state) {
   const int32_t words[] = {-1, 0, 1};
   size_t for_training, i;

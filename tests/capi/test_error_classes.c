@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each class of error (ERR-01 to ERR-07) provoked on each kind of handle that can give it: the class, the subject, what
- * the message says; and after each that nothing was given out and the handle works as before (ERR-08, ERR-09). */
+/* Each class of error (ERR-01 to ERR-07) provoked on each kind of handle that can report it: checks class, subject and
+ * message, and that afterwards no out parameter was written and the handle works as before (ERR-08, ERR-09). */
 #include <stdio.h>
 
 #include "support/executor_tests.h"
@@ -23,7 +23,7 @@ enum kind {
 static const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0}, cpu1 = {COHORT_DEVICE_CPU, 1},
                             no_gpu = {COHORT_DEVICE_GPU, 4096};
 
-/* A handle of each kind, what goes wrong with them, and what they must not touch. */
+/* A handle of each kind, the arguments that provoke errors, and out parameters that must not change. */
 typedef struct world {
   cohort_ndarray *array, *integers, *wide, *row, *elsewhere;
   cohort_arrays *arrays, *strange;
@@ -36,7 +36,7 @@ typedef struct world {
   cohort_initializer *initializer;
   cohort_monitor *monitor;
   cohort_manager *manager;
-  void *out; /* of every call that makes a handle */
+  void *out; /* out parameter of every call that creates a handle */
   size_t num;
   double number;
 } world;
@@ -50,7 +50,7 @@ static int32_t no_bucket(const char *key, cohort_symbol **out_symbol, void *user
   return 9;
 }
 
-/* data . fc_weight^T against label, by a row of two. */
+/* A regression of data . fc_weight^T against label, over one row of two numbers. */
 static void make_world(world *w) {
   cohort_manager_options buckets = COHORT_MANAGER_OPTIONS_INIT;
   cohort_symbol *pair[2];
@@ -112,7 +112,8 @@ static void free_world(world *w) {
   cohort_manager_free(w->manager);
 }
 
-/* ---- each handle works ------------------------------------------------------------------------------------------- */
+/* ---- checks that each handle works
+ * -------------------------------------------------------------------------------- */
 
 static void group_works(cohort_group *group) {
   forward(group, floats(SHAPE(4, 2), FLOATS(1, 0, 0, 1, 1, 1, 2, 0)), floats(SHAPE(4, 1), FLOATS(0, 0, 0, 0)), 1);
@@ -172,7 +173,7 @@ static void symbol_works(const cohort_symbol *symbol) {
   assert_string_equal(name, "lro_output");
 }
 
-/* 0.01 of the gradient off the weight, as before. */
+/* The weight minus 0.01 of the gradient, as before. */
 static void optimizer_works(cohort_optimizer *optimizer) {
   cohort_ndarray *weight = floats(SHAPE(2), FLOATS(1, 2)), *grad = floats(SHAPE(2), FLOATS(10, 20));
 
@@ -214,9 +215,10 @@ static void works(const world *w, enum kind kind) {
   if (kind == MANAGER) manager_works(w);
 }
 
-/* ---- what goes wrong --------------------------------------------------------------------------------------------- */
+/* ---- errors
+ * ------------------------------------------------------------------------------------------------------- */
 
-/* Arrays of a file, on a context that is not there. */
+/* Loads arrays from a file to a context that does not exist. */
 static cohort_error *load_to(world *w, const cohort_context *context) {
   unsigned char file[256];
   size_t num = 0;
@@ -294,7 +296,7 @@ static cohort_error *grow(world *w) {
   return cohort_executor_reshape(w->executor, w->huge, &options, OUT(executor));
 }
 
-/* An executor whose last node fails when it runs; the one that is to work on has no such node. */
+/* An executor whose last node fails when it runs; the executor that must keep working has no such node. */
 static cohort_error *fail_work(world *w) {
   cohort_executor *faulty = NULL;
   cohort_error *error;
@@ -309,7 +311,7 @@ static cohort_error *fail_work(world *w) {
   return error;
 }
 
-/* A group likewise: it works again on the next batch. */
+/* The same for a group, which works again on the next batch. */
 static cohort_error *fail_group(world *w) {
   cohort_error *error;
 
@@ -548,26 +550,26 @@ static void wrong_arguments(void **state) {
   provoke_class(COHORT_ERROR_INVALID_ARGUMENT);
 }
 
-/* ERR-02: the name, and where it was looked for. */
+/* ERR-02: the unknown name, and where it was looked up. */
 static void wrong_names(void **state) {
   (void)state;
   provoke_class(COHORT_ERROR_NAME);
 }
 
-/* ERR-03: expected and found, of an array or node. */
+/* ERR-03: expected and found shape, of an array or node. */
 static void wrong_shapes_and_dtypes(void **state) {
   (void)state;
   provoke_class(COHORT_ERROR_SHAPE);
   provoke_class(COHORT_ERROR_DTYPE);
 }
 
-/* ERR-04: the right call at the wrong moment. */
+/* ERR-04: a valid call at the wrong time. */
 static void wrong_moments(void **state) {
   (void)state;
   provoke_class(COHORT_ERROR_STATE);
 }
 
-/* ERR-05: what is not offered, and devices that are not there. */
+/* ERR-05: features and devices that are not available. */
 static void what_is_not_there(void **state) {
   (void)state;
   provoke_class(COHORT_ERROR_UNSUPPORTED);
@@ -582,13 +584,13 @@ static void files_and_memory(void **state) {
   provoke_class(COHORT_ERROR_OUT_OF_MEMORY);
 }
 
-/* ERR-07: queued work, and callbacks of the caller's. */
+/* ERR-07: queued work, and the caller's callbacks. */
 static void failed_work(void **state) {
   (void)state;
   provoke_class(COHORT_ERROR_EXECUTION);
 }
 
-/* ERR-11: classes keep their numbers, and their names: a binding maps them to exceptions of its own. */
+/* ERR-11: classes keep their numbers and names, because bindings map them to exceptions. */
 static void classes_keep_their_numbers(void **state) {
   static const char *const names[] = {"success",       "invalid argument", "name",    "shape",  "dtype",
                                       "state",         "unsupported",      "device",  "format", "io",

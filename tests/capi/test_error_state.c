@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds after an error: ERR-07 to ERR-09. */
+/* The state after an error: ERR-07 to ERR-09. */
 #include "support/executor_tests.h"
 
-/* Outputs of the latest pass of bind_regression() over these rows. */
+/* Checks the outputs of the latest pass of bind_regression() over these rows. */
 static void outputs_stand(const cohort_group *group) {
   holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 1, 10, 11, 2);
 }
 
-/* ERR-09: parameters, batch, binding and metric are as they were after a call that would have changed them failed, even
- * where it failed at the last of several things. */
+/* ERR-09: a call that fails leaves parameters, batch, binding and metric unchanged, even if it fails at the last of
+ * several steps. */
 static void a_call_that_fails_changes_nothing(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_descs *data = desc("data", SHAPE(6, 3), NULL), *label = desc("label", SHAPE(6, 1), NULL);
@@ -39,11 +39,11 @@ static void a_call_that_fails_changes_nothing(void **state) {
   labels[0] = floats(SHAPE(2, 1), FLOATS(0, 0));
   ok(cohort_group_update_metric_presliced(group, metric, 2, labels, 1));
   cohort_ndarray_free(labels[1]);
-  labels[1] = floats(SHAPE(3, 1), FLOATS(0, 0, 0)); /* the first device's would do */
+  labels[1] = floats(SHAPE(3, 1), FLOATS(0, 0, 0)); /* the first device's would fit */
   fails(cohort_group_update_metric_presliced(group, metric, 2, labels, 1), COHORT_ERROR_SHAPE, "label");
   ok(cohort_metric_value(metric, 0, 0, NULL, &value));
   assert_true(value == (5.5 + 6.5) / 2);
-  backward(group, NULL); /* and what went before may still be followed */
+  backward(group, NULL); /* and backward may still follow the earlier forward */
   holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 0), 1, 10);
   ok(cohort_group_run(group, 0));
   outputs_stand(group);
@@ -59,7 +59,7 @@ static void a_call_that_fails_changes_nothing(void **state) {
   cohort_group_free(group);
 }
 
-/* ERR-08: errors are objects of their calls: several at once, apart from each other and from calls that succeed. */
+/* ERR-08: each call has its own error object: several may exist at once, also while other calls succeed. */
 static void errors_do_not_touch_each_other(void **state) {
   cohort_arrays *arrays = named("w", floats(SHAPE(1), FLOATS(1)));
   cohort_error *first, *second;
@@ -79,8 +79,8 @@ static void errors_do_not_touch_each_other(void **state) {
   cohort_arrays_free(arrays);
 }
 
-/* ERR-07: work that fails comes out once, with operator and node; its output and all that is computed from it stay
- * failed for every reader until they are written again; what does not depend on it is good. */
+/* ERR-07: work that fails is reported once, with operator and node. Its output and everything computed from it stay
+ * invalid for every reader until they are written again; anything independent of it is valid. */
 static void failed_arrays_stay_failed_until_they_are_written(void **state) {
   cohort_symbol *parts[2], *symbol = NULL;
   cohort_executor *faulty, *sound;
@@ -105,7 +105,7 @@ static void failed_arrays_stay_failed_until_they_are_written(void **state) {
     faulty = simple_bind(symbol, known, NULL);
   }
   output = output_of(faulty, 1);
-  ok(cohort_executor_forward(faulty, 0)); /* queued: it cannot know yet */
+  ok(cohort_executor_forward(faulty, 0)); /* queued: the error is not known yet */
   error = cohort_executor_wait(faulty);
   assert_int_equal(cohort_error_code(error), COHORT_ERROR_EXECUTION);
   assert_string_equal(cohort_error_subject(error), "softmax 'faulty'");
@@ -118,7 +118,7 @@ static void failed_arrays_stay_failed_until_they_are_written(void **state) {
     assert_string_equal(cohort_error_subject(error), "softmax 'faulty'");
     cohort_error_free(error);
   }
-  set_arg(sound, "a", 3, 4); /* others are not concerned */
+  set_arg(sound, "a", 3, 4); /* other outputs are not affected */
   ok(cohort_executor_forward(sound, 0));
   holds_free(output_of(sound, 0), 9, 16);
   ok(cohort_ndarray_fill(output, 5));

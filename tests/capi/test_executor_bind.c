@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binding executors: to given arrays (EXE-01 to EXE-09), and to arrays made for them (EXE-12 to EXE-18). */
+/* Binding executors: to given arrays (EXE-01 to EXE-09), and to arrays allocated for them (EXE-12 to EXE-18). */
 #include <stdio.h>
 
 #include "support/executor_tests.h"
@@ -49,8 +49,8 @@ static void arrays_are_given_in_list_order(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* EXE-01: a binding that takes arrays by name finds each argument in the host's list; one that is missing is named, and
- * others in the list play no part. */
+/* EXE-01: binding by name finds each argument in the caller's list; a missing one is named in the error, and extra
+ * arrays in the list are ignored. */
 static void arrays_by_name_are_found_or_missed_by_name(void **state) {
   cohort_symbol *symbol = product();
   cohort_arrays *given = named("a", floats(SHAPE(1), FLOATS(3)));
@@ -79,7 +79,8 @@ static void arrays_by_name_are_found_or_missed_by_name(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-03: an array that does not fit is refused with the node, the input, what is expected there and what was found. */
+/* EXE-03: an array that does not fit is refused; the error has the node, the input, the expected and the found
+ * shape. */
 static void a_misfit_is_refused_by_node_and_input(void **state) {
   cohort_symbol *symbol = regression("2"); /* data, fc_weight, label */
   cohort_ndarray *args[3], *doubles = NULL;
@@ -115,7 +116,8 @@ static void a_misfit_is_refused_by_node_and_input(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* EXE-04: where there is no array there is no gradient, whatever was asked; grad_req null never writes the array. */
+/* EXE-04: an argument without a gradient array has no gradient, whatever grad_req says; grad_req null never writes the
+ * array. */
 static void null_gradients_are_not_written(void **state) {
   const int32_t reqs[] = {COHORT_GRAD_NULL, COHORT_GRAD_WRITE, COHORT_GRAD_WRITE};
   cohort_symbol *symbol = node("Concat", "both", ATTRS("dim", "0"), INPUTS(product(), variable("c")));
@@ -261,7 +263,8 @@ static void a_symbol_without_arguments_runs(void **state) {
   cohort_executor_free(executor);
 }
 
-/* ---- arrays made for it ------------------------------------------------------------------------------------------ */
+/* ---- allocated arrays
+ * ---------------------------------------------------------------------------------------------- */
 
 /* EXE-12: arguments, gradients where they are asked for, auxiliary states and outputs, all zeros, in list order. */
 static void all_arrays_are_made_as_zeros(void **state) {
@@ -303,8 +306,8 @@ static void all_arrays_are_made_as_zeros(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-13: names that are no arguments are ignored, length 0 is completed, `__shape__` is used where nothing is given
- * and gives way where something is; what stays unknown is listed whole. */
+/* EXE-13: names that are no arguments are ignored, length 0 is completed, `__shape__` is used where no shape is given,
+ * and a given shape wins over it; all shapes that stay unknown are listed in the error. */
 static void shapes_are_completed(void **state) {
   cohort_descs *known = desc("data", SHAPE(4, 0), NULL);
   cohort_executor *executor = NULL;
@@ -314,7 +317,7 @@ static void shapes_are_completed(void **state) {
   add_desc(known, "nobody", SHAPE(9, 9), NULL);
   add_desc(known, "fc_weight", SHAPE(2, 3), NULL);
   fails(try_simple_bind(&executor, linear("2"), known, NULL), COHORT_ERROR_SHAPE,
-        "unknown: data (4, ?)"); /* nothing says columns */
+        "unknown: data (4, ?)"); /* nothing gives the number of columns */
   assert_null(executor);
 
   known = desc("b", SHAPE(4, 0), NULL);
@@ -352,8 +355,8 @@ static void has_dtype(const cohort_executor *executor, int32_t list, const char 
   assert_int_equal(found, dtype);
 }
 
-/* EXE-14: dtypes are inferred from those given and from `__dtype__`, which gives way to what is given; float32 fills
- * what is left, or that is an error which lists it. */
+/* EXE-14: dtypes are inferred from the given ones and from `__dtype__`, over which a given one wins; the rest becomes
+ * float32, or is an error that lists it. */
 static void dtypes_are_completed(void **state) {
   cohort_executor_options strict = COHORT_EXECUTOR_OPTIONS_INIT;
   cohort_descs *known = no_descs();
@@ -439,8 +442,9 @@ static void only_dense_storage_is_bound(void **state) {
 
 /* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
-/* EXE-17: arguments named are the shared executor's own, with their gradients, if a pool is given, even an empty one;
- * without it only memory inside is shared. Inputs come from the pool, which learns what was made, gradients too. */
+/* EXE-17: named arguments are shared with the shared executor, and their gradients, if a pool is given, even an empty
+ * one; without a pool only intermediate memory is shared. Inputs come from the pool, and new ones are added to it,
+ * gradients too. */
 static void named_arguments_are_shared_where_there_is_a_pool(void **state) {
   const char *const shared_names[] = {"fc_weight"};
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -470,7 +474,7 @@ static void named_arguments_are_shared_where_there_is_a_pool(void **state) {
   third = simple_bind(regression("1"), desc("data", SHAPE(3, 2), NULL), &options);
   assert_ptr_equal(address_free(arg_of(third, "data")), address_free(arg_of(second, "data")));
   assert_ptr_equal(address_free(grad_of(third, "data")), address_free(grad_of(second, "data")));
-  cohort_executor_free(first); /* the others keep what they share */
+  cohort_executor_free(first); /* the others stay shared */
   set_arg(third, "fc_weight", 1, 10);
   holds_free(arg_of(second, "fc_weight"), 1, 10);
   cohort_arrays_free(pool);
@@ -478,7 +482,7 @@ static void named_arguments_are_shared_where_there_is_a_pool(void **state) {
   cohort_executor_free(third);
 }
 
-/* EXE-17: what cannot be shared is refused, by name and reason, and the pool stays as it was. */
+/* EXE-17: an argument that cannot be shared is refused by name, with the reason, and the pool stays as it was. */
 static void arguments_that_do_not_fit_are_not_shared(void **state) {
   const char *const nobody = "nobody", *const weight = "fc_weight";
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -503,7 +507,8 @@ static void arguments_that_do_not_fit_are_not_shared(void **state) {
   cohort_executor_free(first);
 }
 
-/* EXE-18: of a family each executor's outputs are right after its own pass, in any order of passes and releases. */
+/* EXE-18: executors that share memory each have correct outputs right after their own pass, for any order of passes and
+ * frees. */
 static void a_family_runs_in_turns(void **state) {
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
   cohort_executor *first = simple_bind(product(), desc("a", SHAPE(3), NULL), NULL), *second;

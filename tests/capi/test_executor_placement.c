@@ -40,7 +40,7 @@ static void one_pass(cohort_executor *executor) {
   ok(try_backward_with(executor, floats(SHAPE(4, 2), FLOATS(1, -2, 3, 0.5f, -1, 1, 0.25f, 2)), 1));
 }
 
-/* Both arrays hold the same bytes; frees both handles. */
+/* Checks that both arrays hold the same bytes; frees both handles. */
 static void same_bytes(cohort_ndarray *one, cohort_ndarray *other) {
   char first[256], second[256];
   size_t bytes = 0;
@@ -82,8 +82,8 @@ static void parts_on_two_contexts_give_what_one_gives(void **state) {
   cohort_executor_free(spread);
 }
 
-/* EXE-10, EXE-12: an argument, its gradient and an auxiliary state are where their group is; a variable without one
- * where it is read, a node without one where its inputs are, an output where its node is. */
+/* EXE-10, EXE-12: an argument, its gradient and an auxiliary state are on the context of their group. A variable
+ * without a group is on that of its reader, a node without one on that of its inputs, an output on that of its node. */
 static void arrays_are_where_their_group_is(void **state) {
   static const struct {
     int32_t list;
@@ -119,8 +119,8 @@ static void arrays_are_where_their_group_is(void **state) {
     add_desc(known, "other", SHAPE(3), NULL);
     executor = simple_bind(heads, known, &options);
   }
-  is_on_cpu(array_of(executor, COHORT_EXECUTOR_OUTPUTS, "bent_output"), 2);  /* with its input */
-  is_on_cpu(array_of(executor, COHORT_EXECUTOR_OUTPUTS, "apart_output"), 0); /* with nothing: the default */
+  is_on_cpu(array_of(executor, COHORT_EXECUTOR_OUTPUTS, "bent_output"), 2);  /* like its input */
+  is_on_cpu(array_of(executor, COHORT_EXECUTOR_OUTPUTS, "apart_output"), 0); /* no input: the default */
   is_on_cpu(arg_of(executor, "other"), 0);
   cohort_executor_free(executor);
 }
@@ -143,7 +143,7 @@ static void groups_are_read_with_a_map_only(void **state) {
   assert_null(refused);
 }
 
-/* How often steps that copy between contexts come up in the plan, forward and backward. */
+/* How many steps of the plan copy between contexts, forward and backward. */
 typedef struct copies {
   int forward, backward;
 } copies;
@@ -157,7 +157,7 @@ static void count_copies(int32_t level, const char *message, void *user_data) {
   count->backward += strstr(message, "plan: backward") != NULL;
 }
 
-/* EXE-10: a value that another context reads is copied there by a step of the plan, in backward too. */
+/* EXE-10: a step of the plan copies a value that another context reads, in backward too. */
 static void values_are_copied_between_contexts(void **state) {
   const cohort_executor_options options = placed_options();
   copies apart = {0, 0}, together = {0, 0};
@@ -170,12 +170,13 @@ static void values_are_copied_between_contexts(void **state) {
   cohort_executor_free(simple_bind_with(two_parts(), desc("data", SHAPE(4, 2), NULL), "write"));
   ok(cohort_set_log(COHORT_LOG_WARNING, NULL, NULL));
   assert_int_equal(unsetenv("COHORT_TRACE"), 0);
-  assert_int_equal(apart.forward, 1);  /* bent_output up */
-  assert_int_equal(apart.backward, 1); /* its gradient down */
+  assert_int_equal(apart.forward, 1);  /* bent_output, from lower to upper */
+  assert_int_equal(apart.backward, 1); /* its gradient, back */
   assert_int_equal(together.forward + together.backward, 0);
 }
 
-/* EXE-10, EXE-27, EXE-32: a reshape keeps the placement, or places nodes by a map of its own around the arrays. */
+/* EXE-10, EXE-27, EXE-32: a reshape keeps the placement, or places nodes by a map of its own, as long as the arrays
+ * stay where they are. */
 static void a_reshape_keeps_the_placement(void **state) {
   const cohort_executor_options options = placed_options();
   const cohort_context elsewhere[] = {{COHORT_DEVICE_CPU, 1}, {COHORT_DEVICE_CPU, 5}};
@@ -202,7 +203,7 @@ static void a_reshape_keeps_the_placement(void **state) {
   how.ctx_group_names = groups;
   how.ctx_group_contexts = places;
   how.num_ctx_groups = 2;
-  ok(try_reshape(&smaller, executor, desc("data", SHAPE(2, 2), NULL), &how)); /* the same map, said again */
+  ok(try_reshape(&smaller, executor, desc("data", SHAPE(2, 2), NULL), &how)); /* the same map, given again */
   is_on_cpu(arg_of(smaller, "upper_weight"), 2);
   cohort_executor_free(smaller);
   smaller = NULL;
@@ -246,8 +247,9 @@ static void a_reshape_may_move_nodes(void **state) {
   cohort_executor_free(moved);
 }
 
-/* EXE-12: single arguments and auxiliary states may be given contexts where groups have some; nodes follow. Gradients
- * are where their arguments are. Without groups all is on the default context (EXE-06). */
+/* EXE-12: single arguments and auxiliary states may be given contexts of their own beside the groups; nodes without a
+ * group follow them. Gradients are on the context of their argument. Without groups everything is on the default
+ * context (EXE-06). */
 static void single_arrays_may_be_given_contexts(void **state) {
   const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0}, cpu1 = {COHORT_DEVICE_CPU, 1}, cpu4 = {COHORT_DEVICE_CPU, 4};
   const cohort_context args[] = {cpu4, cpu1}, defaults[] = {cpu0, cpu0};
@@ -286,8 +288,8 @@ static void single_arrays_may_be_given_contexts(void **state) {
   assert_null(executor);
 }
 
-/* EXE-10: an auxiliary state is updated where its node is: elsewhere, by its own group, by a context of its own or by
- * where its array is, it is refused. */
+/* EXE-10: an auxiliary state is updated on the context of its node. It is refused if its own group, its own context or
+ * its array put it elsewhere. */
 static void auxiliary_states_are_where_their_node_is(void **state) {
   const cohort_context cpu2 = {COHORT_DEVICE_CPU, 2}, aux[] = {cpu2, cpu2};
   cohort_executor_options options = placed_options();
@@ -329,7 +331,7 @@ static void auxiliary_states_are_where_their_node_is(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* EXE-10: given arrays, too, hold the nodes that have no group where they are; against a group they are refused. */
+/* EXE-10: given arrays place the nodes that have no group; arrays that contradict a group are refused. */
 static void given_arrays_place_nodes(void **state) {
   const cohort_context cpu4 = {COHORT_DEVICE_CPU, 4};
   const char *const lower = "lower";
@@ -404,7 +406,7 @@ static void groups_take_a_map_for_all_devices_or_one_for_each(void **state) {
   assert_null(group);
 }
 
-/* EXE-11: a batch over two devices, each spread over two contexts, comes out as over two whole devices. */
+/* EXE-11: a batch over two devices, each of them spread over two contexts, gives the same as over two plain devices. */
 static void a_placed_group_trains_as_another(void **state) {
   const cohort_context cpus[] = {{1, 2}, {1, 3}, {1, 4}, {1, 5}};
   cohort_group *spread = NULL, *whole = NULL;

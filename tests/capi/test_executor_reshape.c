@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executors for other shapes, made of one that is bound: EXE-27 to EXE-32. */
+/* Reshaped executors, made from a bound one for other shapes: EXE-27 to EXE-32. */
 #include "support/executor_tests.h"
 
 static cohort_symbol *product(void) {
@@ -22,7 +22,8 @@ static cohort_executor *reshaped(const cohort_executor *executor, cohort_descs *
   return made;
 }
 
-/* EXE-27: shapes follow from those given alone, not from those bound; the executor itself stays as it is. */
+/* EXE-27: the new shapes follow from the given ones only, not from those bound; the original executor stays as it
+ * is. */
 static void shapes_follow_from_those_given(void **state) {
   cohort_executor *executor = simple_bind(product(), desc("a", SHAPE(4), NULL), NULL), *made = NULL;
   cohort_ndarray *array;
@@ -45,8 +46,8 @@ static void shapes_follow_from_those_given(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-28, EXE-29: an equal shape is shared; one of no more elements is the first of the same memory, row by row,
- * whatever its axes; gradients go with their arguments, and what backward does with them stays. */
+/* EXE-28, EXE-29: an argument of equal shape is shared. One of no more elements is a view of the first elements of the
+ * same memory, whatever its axes; gradients behave like their arguments, and grad_req stays. */
 static void smaller_shapes_are_the_same_memory(void **state) {
   cohort_executor *executor = simple_bind_with(product(), both(SHAPE(3, 5)), "add"), *same, *fewer, *turned;
   cohort_ndarray *array;
@@ -77,7 +78,7 @@ static void smaller_shapes_are_the_same_memory(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-28, EXE-29, EXE-30: more elements need leave; then argument and gradient are new, all zeros. */
+/* EXE-28, EXE-29, EXE-30: more elements are refused unless allowed; then argument and gradient are new, all zeros. */
 static void larger_shapes_need_leave_and_are_new(void **state) {
   cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
   cohort_executor *executor = simple_bind_with(product(), both(SHAPE(2)), "write"), *made = NULL;
@@ -109,7 +110,8 @@ static void larger_shapes_need_leave_and_are_new(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-28: so it is where the memory would do, which another executor's longer array still has. */
+/* EXE-28: they are new even if the memory, which an earlier executor's longer array still uses, would be large
+ * enough. */
 static void memory_of_an_executor_before_is_not_taken_back(void **state) {
   cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
   cohort_executor *executor = simple_bind_with(product(), both(SHAPE(4)), "add"), *fewer, *more;
@@ -129,7 +131,7 @@ static void memory_of_an_executor_before_is_not_taken_back(void **state) {
   cohort_executor_free(more);
 }
 
-/* EXE-28: an argument that is not named keeps its shape, a label too, unless partial shaping lets it go. */
+/* EXE-28: an argument that is not named, also a label, keeps its shape, unless partial shaping lets it change. */
 static void arguments_that_are_not_named_keep_their_shape(void **state) {
   cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
   cohort_executor *executor = simple_bind(regression("1"), desc("data", SHAPE(4, 2), NULL), NULL), *made = NULL;
@@ -150,7 +152,7 @@ static void arguments_that_are_not_named_keep_their_shape(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-29: auxiliary states are shared as they are; they change shape with partial shaping only. */
+/* EXE-29: auxiliary states are shared unchanged; only with partial shaping may they change shape. */
 static void auxiliary_states_are_shared(void **state) {
   cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
   cohort_symbol *symbol = node("BatchNorm", "bn", NO_ATTRS, INPUTS(variable("x")));
@@ -179,7 +181,7 @@ static void auxiliary_states_are_shared(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-30: unknown names play no part, and contradictions name the node. */
+/* EXE-30: unknown names are ignored, and contradictions name the node. */
 static void contradictions_name_the_node(void **state) {
   cohort_executor *executor = simple_bind(product(), both(SHAPE(4)), NULL), *made = NULL;
   cohort_descs *known = both(SHAPE(2));
@@ -196,8 +198,8 @@ static void contradictions_name_the_node(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-31: the executor it was made of may go first. EXE-32: the arrays are read from the new one, in list order, NULL
- * for an argument without gradient; a reshape of a reshape goes on from there. */
+/* EXE-31: the original executor may be freed first. EXE-32: the new one's arrays are in list order, NULL for an
+ * argument without gradient; a reshaped executor can be reshaped again. */
 static void a_reshaped_executor_stands_alone(void **state) {
   const char *const reqs[] = {"null", "write"};
   static const char *const names[] = {"a", "b"};
@@ -231,7 +233,7 @@ static void a_reshaped_executor_stands_alone(void **state) {
   cohort_executor_free(grandchild);
 }
 
-/* tanh layers, so that backward needs what forward has made. */
+/* tanh layers, because their backward needs the forward results. */
 static cohort_symbol *two_layers(void) {
   cohort_symbol *net = node("FullyConnected", "first", ATTRS("num_hidden", "8"), INPUTS(variable("data")));
 
@@ -255,8 +257,8 @@ static void read_gradient(cohort_executor *executor, float *values) {
   cohort_ndarray_free(array);
 }
 
-/* What a forward pass has left for backward is there when a larger executor has been made since, and is missed when
- * that has run. */
+/* Creating a larger executor keeps what a forward pass has stored for backward; running the larger one overwrites it,
+ * and backward is refused. */
 static void backward_knows_whether_others_have_worked_in_its_memory(void **state) {
   cohort_executor *small = simple_bind_with(two_layers(), desc("data", SHAPE(2, 3), NULL), "write"), *large = NULL;
   cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
@@ -298,8 +300,8 @@ static void backward_knows_whether_others_have_worked_in_its_memory(void **state
   cohort_executor_free(large);
 }
 
-/* Likewise of a network in two parts, one of a shape that values say, the first of which shares memory with others:
- * nothing is written. */
+/* The same for a network in two parts, the second of a shape that depends on values, the first of which shares memory
+ * with others: a refused backward writes nothing. */
 static void networks_in_parts_know_it_before_they_begin(void **state) {
   cohort_symbol *rows = node("_contrib_boolean_mask", NULL, NO_ATTRS, INPUTS(two_layers(), variable("index")));
   cohort_symbol *net = node("FullyConnected", "last", ATTRS("num_hidden", "1", "no_bias", "1"), INPUTS(rows));

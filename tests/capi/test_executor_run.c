@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running executors: EXE-19 to EXE-26, and their views, texts and ends: EXE-33 to EXE-39. */
+/* Running executors (EXE-19 to EXE-26), and their views, texts and destruction (EXE-33 to EXE-39). */
 #include <stdio.h>
 
 #include "support/executor_tests.h"
@@ -18,7 +18,7 @@ static cohort_executor *bound_product(const char *grad_req) {
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-/* EXE-19: inputs by name are copied in first, cast and from any context; an unknown name or another shape is refused
+/* EXE-19: inputs by name are first copied in, cast, from any context; an unknown name or another shape is refused
  * before anything is copied. */
 static void inputs_by_name_are_copied_in(void **state) {
   const cohort_context cpu6 = {COHORT_DEVICE_CPU, 6};
@@ -59,7 +59,7 @@ static cohort_executor *bound_norm(const char *grad_req) {
   return executor;
 }
 
-/* With fix_gamma forward passes count gamma as 1 and leave the array alone; backward of training sets it to 1. */
+/* With fix_gamma, forward passes count gamma as 1 and do not write the array; backward in training sets it to 1. */
 static void a_fixed_gamma_is_not_written_by_inference(void **state) {
   cohort_symbol *symbol = node("BatchNorm", "bn", ATTRS("eps", "0.001"), INPUTS(variable("x")));
   cohort_executor *executor = simple_bind_with(symbol, desc("x", SHAPE(4, 1), NULL), "write");
@@ -81,7 +81,7 @@ static void a_fixed_gamma_is_not_written_by_inference(void **state) {
   cohort_executor_free(executor);
 }
 
-/* A gamma that is frozen becomes 1, too, where anything else that its layer gives a gradient to has one. */
+/* A fixed gamma without a gradient also becomes 1 if another argument of its layer, or its data, has a gradient. */
 static void a_fixed_gamma_that_is_frozen_becomes_one(void **state) {
   static const char *const learners[] = {"x", "bn_beta"};
   size_t i;
@@ -107,21 +107,22 @@ static void a_fixed_gamma_that_is_frozen_becomes_one(void **state) {
   }
 }
 
-/* A frozen layer, where neither its own arguments nor any before it have a gradient, keeps its moving statistics in
+/* A frozen layer, for which neither its own arguments nor any before it have a gradient, keeps its moving statistics in
  * training. */
 static void statistics_of_a_frozen_layer_stay(void **state) {
   cohort_executor *executor = bound_norm("null");
 
   (void)state;
   ok(cohort_executor_forward(executor, 1));
-  holds_free(output_of(executor, 0), -1.3415067f, -0.4471689f, 0.4471689f, 1.3415067f); /* of the batch all the same */
+  holds_free(output_of(executor, 0), -1.3415067f, -0.4471689f, 0.4471689f, 1.3415067f); /* the output still uses the
+                                                                                         * statistics of the batch */
   holds_free(aux_of(executor, "bn_moving_mean"), 100);
   holds_free(aux_of(executor, "bn_moving_var"), 1);
   cohort_executor_free(executor);
 }
 
-/* EXE-20: nothing flows back to a layer from behind BlockGrad, or from a head such as argmax; it learns all the same.
- */
+/* EXE-20: a layer behind which BlockGrad or a head such as argmax lets no gradient through updates its statistics all
+ * the same. */
 static void what_blocks_the_gradient_behind_a_layer_does_not_freeze_it(void **state) {
   const char *const blocks[] = {"BlockGrad", "round", "shape_array"};
   size_t i;
@@ -166,8 +167,8 @@ static void statistics_move_once_a_training_step(void **state) {
 
 static cohort_symbol *dropped(void) { return node("Dropout", "drop", ATTRS("p", "0.5"), INPUTS(variable("x"))); }
 
-/* EXE-20: Dropout masks in training, anew each time, and is the identity in inference. EXE-24: so is its gradient after
- * an inference pass, whatever backward is told; after a training pass it is the mask. */
+/* EXE-20: Dropout masks in training, differently each time, and is the identity in inference. EXE-24: its gradient
+ * after an inference pass is the identity too, whatever backward is told; after a training pass it is the mask. */
 static void dropout_masks_in_training_only(void **state) {
   enum { NUM = 64 };
   cohort_executor *executor = simple_bind_with(dropped(), desc("x", SHAPE(NUM), NULL), "write");
@@ -225,8 +226,8 @@ static cohort_executor *bound_chain(void) {
   return executor;
 }
 
-/* EXE-21: a step is a node of the symbol's JSON, variables included, in training and in inference alike; beyond the
- * last and before the first nothing runs. */
+/* EXE-21: a step is a node of the symbol's JSON, variables included, in training and in inference; a step number beyond
+ * the last or below the first runs nothing. */
 static void a_step_is_a_node_of_the_symbol(void **state) {
   cohort_executor *executor = bound_chain();
   cohort_symbol *symbol = NULL;
@@ -257,8 +258,8 @@ static void a_step_is_a_node_of_the_symbol(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-21: steps may be repeated, and left out: they run on what is there. EXE-22: after all of them backward may
- * follow, and gives what it gives after a whole pass. */
+/* EXE-21: steps may be repeated or left out; they run on the values that are there. EXE-22: after all of them backward
+ * may follow, and gives the same as after a whole pass. */
 static void steps_may_be_repeated_and_left_out(void **state) {
   cohort_executor *executor = bound_chain();
   int32_t step, left = -1;
@@ -272,9 +273,9 @@ static void steps_may_be_repeated_and_left_out(void **state) {
   ok(try_backward_with(executor, NULL, 1));
   holds_free(grad_of(executor, "fc_weight"), 3);
   set_arg(executor, "data", 2, 4);
-  ok(cohort_executor_partial_forward(executor, 1, 2, &left)); /* fc alone: what comes after stays */
+  ok(cohort_executor_partial_forward(executor, 1, 2, &left)); /* fc only: later results stay */
   holds_free(output_of(executor, 0), 3, 0);
-  ok(cohort_executor_partial_forward(executor, 1, 5, &left)); /* act left out: lro reads the old one */
+  ok(cohort_executor_partial_forward(executor, 1, 5, &left)); /* act left out: lro reads its old value */
   holds_free(output_of(executor, 0), 3, 0);
   ok(cohort_executor_partial_forward(executor, 1, 3, &left));
   ok(cohort_executor_partial_forward(executor, 1, 5, &left));
@@ -305,8 +306,8 @@ static cohort_executor *bound_two_heads(void) {
   return executor;
 }
 
-/* EXE-23: a head gradient for each output, from any context and of any dtype; none where a loss needs none, be it NULL
- * or left off the end; and each that is missing, superfluous or misshapen is named. */
+/* EXE-23: one head gradient for each output, from any context and of any dtype. A loss that needs none may have NULL or
+ * be left off the end of the list; a missing, superfluous or misshapen one is named in the error. */
 static void head_gradients_are_taken_and_checked(void **state) {
   const cohort_context cpu3 = {COHORT_DEVICE_CPU, 3};
   const int32_t values[] = {1, 2};
@@ -332,7 +333,7 @@ static void head_gradients_are_taken_and_checked(void **state) {
   heads[1] = column;
   fails(cohort_executor_backward(executor, heads + 1, 1, 1), COHORT_ERROR_SHAPE,
         "'product_output': expected shape (2,), found (2, 1)");
-  ok(cohort_arrays_create(&by_name)); /* as a binding finds those of a map */
+  ok(cohort_arrays_create(&by_name)); /* as a binding looks up those of a map */
   ok(cohort_arrays_add(by_name, "product_output", heads[0]));
   fails(cohort_arrays_find(by_name, "lro_output", &at), COHORT_ERROR_NAME, "lro_output");
   ok(cohort_executor_backward(executor, heads, 1, 1));
@@ -370,8 +371,8 @@ static void an_output_listed_twice_sums_its_gradients(void **state) {
 
 /* ---- views and tools --------------------------------------------------------------------------------------------- */
 
-/* EXE-33, EXE-34: lists of names and live arrays, gradients NULL where there are none, even if nowhere is one; a handle
- * keeps its array when the executor is gone. */
+/* EXE-33, EXE-34: lists of names and live arrays; gradients are NULL where there are none, even if there are none at
+ * all; a handle keeps its array alive after the executor is freed. */
 static void views_are_live_and_outlive_the_executor(void **state) {
   cohort_executor *executor = bound_product(NULL);
   cohort_ndarray *a = arg_of(executor, "a"), *output = output_of(executor, 0), *array = NULL;
@@ -393,7 +394,7 @@ static void views_are_live_and_outlive_the_executor(void **state) {
   fails(cohort_executor_array_named(executor, COHORT_EXECUTOR_AUX, "a", &array), COHORT_ERROR_NAME, "'a'");
   ok(cohort_ndarray_fill(a, 1));
   ok(cohort_executor_forward(executor, 0));
-  cohort_executor_free(executor); /* EXE-39: waits; what was handed out lives on */
+  cohort_executor_free(executor); /* EXE-39: freeing waits; arrays obtained before live on */
   holds_free(output, 10, 20);
   holds_free(a, 1, 1);
   ok(cohort_arrays_get(args, 1, &array));
@@ -403,8 +404,8 @@ static void views_are_live_and_outlive_the_executor(void **state) {
   cohort_arrays_free(args);
 }
 
-/* EXE-35: parameters by name into arguments and auxiliary states, cast; unknown names are refused unless allowed, other
- * shapes always, and then nothing is copied. */
+/* EXE-35: parameters are copied by name into arguments and auxiliary states, cast; unknown names are refused unless
+ * allowed, other shapes always, and then nothing is copied. */
 static void parameters_are_copied_in_by_name(void **state) {
   cohort_executor *executor = bound_norm(NULL);
   cohort_arrays *args = named("bn_gamma", floats(SHAPE(1), FLOATS(3))), *aux, *unknown, *misshapen;
@@ -459,7 +460,7 @@ static void the_debug_text_shows_the_graph(void **state) {
   cohort_executor_free(executor);
 }
 
-/* EXE-37: the figure of the line before the last is the planned memory, in whole MiB. */
+/* EXE-37: the number in the line before the last is the planned memory, in whole MiB. */
 static void the_debug_text_gives_the_planned_memory(void **state) {
   cohort_symbol *symbol =
       node("softmax", "last", NO_ATTRS, INPUTS(node("transpose", "turned", NO_ATTRS, INPUTS(variable("x")))));
@@ -471,13 +472,13 @@ static void the_debug_text_gives_the_planned_memory(void **state) {
   (void)state;
   ok(cohort_executor_debug_text(executor, &text));
   ok(cohort_executor_memory(executor, &info));
-  assert_true(info.planned_bytes >= 3 << 20); /* what lies between the two steps */
+  assert_true(info.planned_bytes >= 3 << 20); /* the intermediate result of the two steps */
   snprintf(line, sizeof(line), "\nTotal %zu MB allocated\n", info.planned_bytes >> 20);
   assert_non_null(strstr(text, line));
   cohort_executor_free(executor);
 }
 
-/* EXE-38: an executor gives back the symbol as it was bound, whatever its plan makes of it. */
+/* EXE-38: an executor returns the symbol as it was bound, whatever its plan made of it. */
 static void the_symbol_of_an_executor_is_the_one_bound(void **state) {
   cohort_symbol *symbol = node("Activation", "act", ATTRS("act_type", "relu"), INPUTS(linear("2"))), *back = NULL;
   cohort_descs *known = desc("data", SHAPE(1, 3), NULL);

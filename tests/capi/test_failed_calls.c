@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused, or finds no memory, has done nothing: made again it does what it would have done at once. And what
-   is repeated on the way to a gradient shows nothing of that. */
+/* A call that is refused or runs out of memory has no effect: repeated, it does what it would have done the first time.
+   A forward pass that is repeated to compute a gradient has no visible effect either. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 
 enum { kMany = 4096 };
 
-/* An array's, to be freed; frees the array. */
+/* The numbers of an array, to be freed; frees the array. */
 static float *numbers_of(cohort_ndarray *array) {
   size_t count;
 
   return read_free(array, &count);
 }
 
-/* An array whose work has failed. */
+/* An array whose queued work has failed. */
 static cohort_ndarray *bad_array(const int64_t *shape, int32_t num_axes) {
   cohort_executor *executor;
   cohort_ndarray *bad;
@@ -93,7 +93,7 @@ static void a_group_goes_on_after_a_head_gradient_that_was_not_written(void **st
   cohort_optimizer_free(sgd);
 }
 
-/* cpu(0) may have so many bytes more than it has; 0: as many as there are. */
+/* Limits cpu(0) to so many bytes more than it uses; 0: no limit. */
 static void leave_bytes(size_t bytes) {
   const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
   cohort_device_memory_info info = COHORT_DEVICE_MEMORY_INFO_INIT;
@@ -102,7 +102,7 @@ static void leave_bytes(size_t bytes) {
   ok(cohort_device_limit_memory(&cpu, bytes == 0 ? 0 : info.used_bytes + bytes));
 }
 
-/* Three steps of Adam, the second of which is asked for again each time that it finds no memory. */
+/* Three steps of Adam; the second is repeated each time that it runs out of memory. */
 static float *trained(int32_t mode, size_t bytes, int *num_refused) {
   cohort_group *group = bind(linear("1"), 2, desc("data", SHAPE(4, kMany), NULL), NULL, NAMES("fc_weight"), NULL);
   cohort_optimizer *adam = NULL;
@@ -243,9 +243,10 @@ static void nothing_is_copied_where_one_array_was_not_written(void **state) {
   cohort_arrays_free(arrays);
 }
 
-/* ---- a forward pass of inference is repeated for backward, which has nothing else to go by (BWD-07) ---- */
+/* ---- backward of inference repeats the forward pass, because inference keeps nothing for it (BWD-07)
+ * -------------- */
 
-/* The gradient of x * random is what it was multiplied with, and the output stays. */
+/* The gradient of x * random is the number it was multiplied with, and the output stays the same. */
 static void backward_after_inference_is_that_of_the_numbers_that_were_drawn(void **state) {
   cohort_symbol *noise = node("_random_uniform", "u", ATTRS("shape", "(64,)", "low", "1", "high", "2"), INPUTS(NULL));
   cohort_symbol *products[2];
@@ -283,7 +284,7 @@ static void backward_after_inference_is_that_of_the_numbers_that_were_drawn(void
   }
 }
 
-/* In a group whose devices draw each its own. */
+/* In a group, whose devices draw different numbers. */
 static void backward_of_a_group_after_inference_is_that_of_the_numbers_that_were_drawn(void **state) {
   cohort_symbol *dropped = node("Dropout", "d", ATTRS("mode", "always"), INPUTS(variable("data")));
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pass that failed leaves behind: nothing that looks good and is old, and everything usable again. */
+/* The state after a failed pass: no old result looks valid, and everything can be used again. */
 #include "support/executor_tests.h"
 
-/* The host's part in monitored passes: chooses no array, and fails when it is asked for the fails_at-th time. */
+/* A monitor filter that chooses no array, and fails at its fails_at-th call. */
 typedef struct failing_once {
   int calls, fails_at;
 } failing_once;
@@ -68,7 +68,7 @@ static void a_monitored_pass_that_the_host_ends_leaves_nothing_that_looks_good(v
   cohort_monitor_free(monitor);
 }
 
-/* Squares y = (3, 3); every pass of it fails, so that its output is bad until somebody writes it. */
+/* Squares y = (3, 3); every pass of it fails, so that its output is invalid until it is written in another way. */
 static cohort_executor *failing_square(void) {
   cohort_executor *executor;
 
@@ -95,7 +95,7 @@ static cohort_executor *bound_to(cohort_ndarray *x, cohort_ndarray *gradient, in
   return executor;
 }
 
-/* After inference backward runs forward again; where that is refused it is not taken as run. */
+/* After inference backward runs forward again; if the filter refuses that, the forward does not count as run. */
 static void a_backward_that_was_refused_runs_on_what_is_there_then(void **state) {
   cohort_executor *failing = failing_square(), *executor;
   cohort_ndarray *x = output_of(failing, 0), *gradient = floats(SHAPE(2), FLOATS(0, 0));
@@ -140,7 +140,7 @@ static void a_backward_that_never_began_has_not_run(void **state) {
   cohort_ndarray_free(gradient);
 }
 
-/* What a whole pass made lies elsewhere: the first step after it brings about what is before it. */
+/* Steps use other memory than a whole pass: the first step after one computes everything before it. */
 static void a_step_after_a_whole_pass_finds_what_is_before_it(void **state) {
   cohort_bool once;
 
@@ -158,7 +158,7 @@ static void a_step_after_a_whole_pass_finds_what_is_before_it(void **state) {
     holds_free(output_of(executor, 0), 2.7182818f, 7.389056f);
     ok(cohort_executor_backward(executor, NULL, 0, 1));
     holds_free(grad_of(executor, "x"), 2.7182818f, 7.389056f);
-    if (once) { /* backward has worked in the memory of what the steps made */
+    if (once) { /* backward has reused the memory of the steps' results */
       ok(cohort_executor_partial_forward(executor, 1, 2, &left));
       holds_free(output_of(executor, 0), 2.7182818f, 7.389056f);
       ok(cohort_executor_backward(executor, NULL, 0, 1));
@@ -186,7 +186,7 @@ static void a_group_told_of_a_failed_forward_takes_no_step(void **state) {
   cohort_group_free(group);
 }
 
-/* Each device of a group does its work, whatever another one's host does. */
+/* Each device of a group completes its work, even if a filter fails on another one. */
 static void the_other_devices_go_backward_whatever_one_does(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   failing_once when = {0, 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callbacks free the handles of the call that they run in, as a collector of garbage does that sees no more use of
- * them: what the call works on stays until it returns. */
+/* Callbacks free the handles of the call that they run in, as a garbage collector may when it sees no further use of
+ * them: everything the call works on stays alive until it returns. */
 #include "support/scale_op.h"
 
 enum stage { kInfer, kCreate, kForward, kBackward, kNumStages };
@@ -8,7 +8,7 @@ enum { kMostHandles = 16 };
 
 typedef struct {
   host scale;
-  int stage, num_runs; /* at which all is freed, and how often that came */
+  int stage, num_runs; /* the callback that frees everything, and how often it ran */
   size_t num_arrays;
   cohort_ndarray *arrays[kMostHandles], *others[kMostHandles];
   cohort_symbol *symbol;
@@ -18,7 +18,7 @@ typedef struct {
   cohort_tape *tape;
 } collector;
 
-/* Frees all, and takes memory of the same sizes for something else. */
+/* Frees all handles, then allocates memory of the same sizes and overwrites it. */
 static void collect(collector *self, int stage) {
   size_t i;
 
@@ -78,7 +78,7 @@ static void start(collector *self) {
   ok(cohort_custom_register("scale", &op));
 }
 
-/* The handles are freed where that was to be. */
+/* Checks that the callback has run, and frees the rest. */
 static void finish(collector *self) {
   size_t i;
 
@@ -174,7 +174,7 @@ static void what_is_bound_may_be_freed(void **state) {
   }
 }
 
-/* The handle itself, and what it is given; outputs that the host holds live on. */
+/* Frees the executor itself and its arguments; outputs that the caller holds live on. */
 static void what_runs_may_be_freed(void **state) {
   int stage, of_group;
 
@@ -195,7 +195,7 @@ static void what_runs_may_be_freed(void **state) {
             bind(scale_node("3", variable("data")), 1, desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
         output = device_array(self.group, COHORT_GROUP_OUTPUTS, 0, 0);
         gradient = device_array(self.group, COHORT_GROUP_INPUT_GRADS, 0, 0);
-        self.stage = stage; /* inference has another node */
+        self.stage = stage; /* inference has one node more */
         ok(cohort_group_forward(self.group, &data, 1, NULL, 0, stage != kCreate));
         if (stage == kBackward) ok(cohort_group_backward(self.group, &head, 1));
       } else {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cohort_functions.h: a program that loads the library at run time calls it through pointers that the macro makes. */
+/* cohort_functions.h: a program that loads the library at run time calls it through pointers that the macro
+ * declares. */
 #include "cohort/cohort_functions.h"
 
 #include <dlfcn.h>
 
 #include "support/boundary.h"
 
-/* Of C's own types for each function, so that a call through it is checked as one of the function itself. */
+/* Declares pointers of the exact C types, so that the compiler checks calls through them like direct calls. */
 #define DECLARE(result, name, parameters) static result(*p_##name) parameters;
 COHORT_FUNCTIONS(DECLARE)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that are fused, by MXNet with their graphs inside, or here: what golden cases do not hold. These hold what
- * MXNet's compute. */
+/* Layers that MXNet has fused, with their graphs inside, or that are fused here: the cases that the golden cases do not
+ * cover. Those compare results with MXNet's. */
 #include <math.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ static cohort_symbol *dense(void) {
   return node("FullyConnected", "f", ATTRS("num_hidden", "1", "no_bias", "True"), INPUTS(variable("x"), variable("w")));
 }
 
-/* Statistics are the moving ones in training, too, and stay; nothing flows back. */
+/* Training uses the moving statistics too, and does not change them; no gradient flows back. */
 static void statistics_stay_in_training(void **state) {
   cohort_symbol *layer = node("_sg_mkldnn_conv", "layer", ATTRS("with_bn", "true"),
                               INPUTS(norm(convolution(variable("x"))), variable("data"), variable("weight"),
@@ -53,8 +53,8 @@ static void note_name(const char *name, cohort_ndarray *array, void *user_data) 
   strncat(user_data, name, 60);
 }
 
-/* In inference the plan has the steps inside, with what is made of weights and statistics kept until these change; a
- * monitor is shown the node. */
+/* In inference the plan contains the inner steps and keeps what it derives from weights and statistics until these
+ * change; a monitor is shown the node as one. */
 static void what_is_made_of_weights_follows_them(void **state) {
   cohort_symbol *layer = node("_sg_mkldnn_conv", "layer", ATTRS("with_bn", "true"),
                               INPUTS(norm(convolution(variable("x"))), variable("data"), variable("weight"),
@@ -85,7 +85,7 @@ static void what_is_made_of_weights_follows_them(void **state) {
   cohort_executor_free(executor);
 }
 
-/* What was read is what is written: the graph as it was given. */
+/* A symbol that was loaded is saved as it was given. */
 static void a_file_keeps_the_layer(void **state) {
   cohort_symbol *layer =
       node("_sg_mkldnn_conv", "layer", ATTRS("quantized", "true", "min_calib_range", "-1", "max_calib_range", "1"),
@@ -104,7 +104,7 @@ static void a_file_keeps_the_layer(void **state) {
   cohort_symbol_free(again);
 }
 
-/* Makes a layer of the graph, whose inputs are variables of the node. */
+/* Makes a layer of the graph, whose inputs become variables of the node. */
 static cohort_error *try_layer(const char *op, const char *const *attrs, cohort_symbol *graph) {
   const char *keys[4], *values[4];
   cohort_symbol *made = NULL;
@@ -165,7 +165,7 @@ static void what_is_no_such_attention_is_refused(void **state) {
           "node 's' (square): expected an operator that is fused with _contrib_interleaved_matmul_selfatt_qk");
 }
 
-/* Without a range of its own the product is int32, with the bounds that go with it. */
+/* Without a range of its own the product is int32, with the bounds that follow from its inputs. */
 static void scores_in_int32_have_the_bounds_of_a_product(void **state) {
   cohort_symbol *bytes = node("_contrib_quantize_v2", "bytes",
                               ATTRS("out_type", "int8", "min_calib_range", "-127.5", "max_calib_range", "127.5"),
@@ -196,7 +196,7 @@ static void scores_in_int32_have_the_bounds_of_a_product(void **state) {
   cohort_executor_free(executor);
 }
 
-/* In a file, a node that lacks the bounds of its bytes. */
+/* A node in a file that lacks the bounds of its int8 data. */
 static void a_file_without_bounds_is_refused(void **state) {
   cohort_symbol *layer = node(DENSE, "layer", ATTRS("quantized", "False"),
                               INPUTS(dense(), variable("data"), variable("weight"))),
@@ -215,7 +215,7 @@ static void a_file_without_bounds_is_refused(void **state) {
   cohort_symbol_free(layer);
 }
 
-/* Bytes come as bytes. */
+/* int8 data come out as int8. */
 static void floats_are_no_bytes(void **state) {
   cohort_symbol *layer = node(DENSE, "layer", ATTRS("quantized", "True", "enable_float_output", "True"),
                               INPUTS(dense(), variable("data"), variable("weight"), variable("a"), variable("b"),
@@ -231,7 +231,7 @@ static void floats_are_no_bytes(void **state) {
   cohort_symbol_free(layer);
 }
 
-/* The gradient of a norm's beta is the sum of the head gradient where relu lets through, and of nothing else. */
+/* The gradient of a norm's beta is the sum of the head gradient where relu passes it, and nothing else. */
 static void sums_of_what_relu_lets_through_lose_nothing(void **state) {
   int64_t length;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu contexts: refused with a reason where there is none; elsewhere the MLP trains on gpu(0), and on cpu(0) and gpu(0)
- * together, by the calls that train it on the CPU, and comes to the same parameters. */
+/* gpu contexts: where there is none they are refused with a reason; elsewhere the MLP trains on gpu(0), and on cpu(0)
+ * and gpu(0) together, with the calls that train it on the CPU, and reaches the same parameters. */
 #include <math.h>
 
 #include "support/boundary.h"
@@ -61,7 +61,7 @@ static cohort_ndarray *random_array(const int64_t *shape, int32_t num_axes, uint
   return floats(values, shape, num_axes);
 }
 
-/* Trains the MLP on these contexts; the parameters afterwards, one after the other, in `result`. */
+/* Trains the MLP on these contexts; returns the parameters, one after the other, in `result`. */
 static size_t train(const cohort_context *contexts, size_t num_contexts, const char *momentum,
                     const cohort_group_options *options, float *result) {
   static const char *const params[] = {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"};
@@ -138,7 +138,8 @@ static void trains_alike(const cohort_context *contexts, size_t num_contexts, co
   trains_alike_with(contexts, num_contexts, momentum, NULL);
 }
 
-/* CTX-03: no GPU or no backend is an error at the first allocation, which says why; everything else goes on. */
+/* CTX-03: a missing GPU or backend is an error at the first allocation that says why; everything else goes on
+ * working. */
 static void a_missing_gpu_is_refused_with_the_reason(void **state) {
   const int64_t shape[1] = {3};
   cohort_ndarray *array = NULL;
@@ -202,7 +203,7 @@ static void a_cpu_and_a_gpu_train_together(void **state) {
   trains_alike(both, 2, "0.9");
 }
 
-/* A loss scale looks at the gradients of both. */
+/* A loss scale checks the gradients of both for overflow. */
 static void layers_on_a_cpu_and_a_gpu_have_a_loss_scale(void **state) {
   static const char *const late[] = {"late"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;

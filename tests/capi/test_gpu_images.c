@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators on images give on a GPU what they give on a CPU, in the types and attributes that golden cases leave out.
- * What is random draws the same numbers. */
+/* Image operators give the same on a GPU as on a CPU, in the types and for the attributes that golden cases leave out.
+ * Random ones draw the same numbers. */
 #include "support/both_devices.h"
 
 #define F32 COHORT_DTYPE_FLOAT32
@@ -11,7 +11,7 @@
 
 static const int32_t all_types[] = {F32, F64, F16, BF16, U8, COHORT_DTYPE_INT8, COHORT_DTYPE_INT32, COHORT_DTYPE_INT64};
 
-/* Of a step of the type: bytes and whole numbers may be rounded the other way where the device's functions differ. */
+/* The bound on differences for a type: functions of the device may round differently. Integers must be equal. */
 static double step_of(int32_t dtype) {
   return dtype == F64 ? 1e-12 : dtype == F32 ? 1e-6 : dtype == F16 ? 1e-3 : dtype == BF16 ? 1e-2 : 0;
 }
@@ -67,7 +67,7 @@ static void every_border_is_alike(void **state) {
   }
 }
 
-/* Nothing in the middle: a frame alone. */
+/* The middle is empty: the image is only the frame. */
 static void a_frame_around_nothing_is_alike(void **state) {
   const operand nothing = {{0, 2, 3}, 3, F32, spread, 1}, no_channels = {{2, 2, 0}, 3, F32, spread, 1};
 
@@ -100,7 +100,7 @@ static void colors_change_alike(void **state) {
       const operand image = {{37, 23, 3}, 3, dtype, dtype == COHORT_DTYPE_INT8 ? small_numbers : bytes, 1};
       const operand grey = {{5, 3, 1}, 3, dtype, dtype == COHORT_DTYPE_INT8 ? small_numbers : bytes, 1};
       const operand nothing = {{0, 3, 3}, 3, dtype, bytes, 1};
-      const double bound = dtype == F64 ? 1e-6 : step_of(dtype); /* in float all the same */
+      const double bound = dtype == F64 ? 1e-6 : step_of(dtype); /* computed in float all the same */
 
       alike(apply_on, cases[c].op, cases[c].attrs, &image, 1, bound);
       alike(apply_on, cases[c].op, cases[c].attrs, &grey, 1, bound);

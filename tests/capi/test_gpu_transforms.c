@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fourier transforms, sketches, Hawkes processes and orthogonal factors are on a GPU what they are on a CPU, with their
- * gradients: in each type, of lengths and orders that golden cases leave out. */
+/* Fourier transforms, sketches, Hawkes processes and orthogonal factors give the same on a GPU as on a CPU, with their
+ * gradients, in each type, for lengths and orders that golden cases leave out. */
 #include "support/both_devices.h"
 
 #define F32 COHORT_DTYPE_FLOAT32
@@ -39,7 +39,7 @@ static void no_rows_are_alike(void **state) {
   alike(differentiate_on, "_contrib_ifft", NO_ATTRS, &pairs, 1, 0);
 }
 
-/* 2^22 numbers do. */
+/* At most 2^22 numbers are transformed at a time. */
 static void more_rows_than_are_transformed_together(void **state) {
   const cohort_context gpu = {COHORT_DEVICE_GPU, 0};
   const int64_t shape[] = {(1 << 22) + 3, 1};
@@ -69,7 +69,7 @@ static void more_rows_than_are_transformed_together(void **state) {
 static double places(int64_t i) { return floor(2.5 + 2.4999 * spread(7 * i)); } /* 0 to 4 */
 static double signs(int64_t i) { return spread(3 * i) < 0 ? -1 : 1; }
 
-/* To the bit: numbers are added up in one order. */
+/* Bit for bit: both add in the same order. */
 static void sketches_are_the_same(void **state) {
   static const int64_t widths[] = {0, 1, 2, 31, 200};
   static const char *const lengths[] = {"5", "9", "1000"};
@@ -179,7 +179,7 @@ static void marks_that_are_none_are_complained_of(void **state) {
 
 static int64_t rows, columns; /* of the next matrices */
 
-/* Of a good condition. */
+/* Elements of well-conditioned matrices. */
 static double leaning(int64_t i) {
   const int64_t at = i % (rows * columns);
 
@@ -203,14 +203,14 @@ static void orthonormal_rows_are_alike(void **state) {
   }
 }
 
-/* Symmetric, with eigenvalues that lie apart. */
+/* Symmetric matrices with well separated eigenvalues. */
 static double symmetric(int64_t i) {
   const int64_t at = i % (columns * columns), row = at / columns, column = at % columns;
   const int64_t low = row < column ? row : column, high = row < column ? column : row;
 
   return row == column ? 3 * (double)row + spread(i) : spread(i / (columns * columns) * 1000 + low * columns + high);
 }
-/* Eigenvalues 2 and 0, many times each, in vectors of any direction: the identity less a reflection. */
+/* The identity minus a reflection: eigenvalues 2 and 0, both many times, so that the eigenvectors are not unique. */
 static double repeated(int64_t i) {
   const int64_t at = i % (columns * columns), row = at / columns, column = at % columns;
 
@@ -233,7 +233,7 @@ static void eigenvectors_are_alike(void **state) {
   }
 }
 
-/* Values alone are determined then. */
+/* Then only the eigenvalues are determined. */
 static void repeated_eigenvalues_are_alike(void **state) {
   static const cohort_context cpu = {COHORT_DEVICE_CPU, 0}, gpu = {COHORT_DEVICE_GPU, 0};
   static const int64_t orders[] = {2, 3, 8, 21};

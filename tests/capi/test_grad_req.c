@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which arguments get a gradient: GRQ-01 to GRQ-08, in the forms that test_group_backward.c leaves. */
+/* Which arguments get a gradient: GRQ-01 to GRQ-08, in the forms that test_group_backward.c leaves out. */
 #include "support/group_tests.h"
 
 /* The grad_req of data, fc_weight and label of bind_regression(2, 4, options), on each device. */
@@ -60,7 +60,7 @@ static void codes_are_0_1_and_3(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* data + memory + other, of which memory is a state. The request of each argument on device 1. */
+/* data + memory + other, where memory is a state. Gives the request of each argument on device 1. */
 static void sum_reqs_are(cohort_group_options *options, int32_t data, int32_t memory, int32_t other) {
   static const char *const states[] = {"memory"};
   cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("memory")));
@@ -84,8 +84,8 @@ static void sum_reqs_are(cohort_group_options *options, int32_t data, int32_t me
   cohort_group_free(group);
 }
 
-/* GRQ-02, STA-01: what is neither parameter, data nor label gets no gradient, and a state none unless a map names it.
- */
+/* GRQ-02, STA-01: an argument that is neither parameter, data nor label gets no gradient, and a state none unless a map
+ * names it. */
 static void other_arguments_and_states_get_no_gradient(void **state) {
   const char *const names[] = {"memory"}, *const words[] = {"add"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -125,7 +125,7 @@ static void a_parameter_stays_one_when_it_is_data_too(void **state) {
   cohort_group_free(group);
 }
 
-/* GRQ-04: a list is not completed, neither by inputs_need_grad nor for parameters, and not cut. */
+/* GRQ-04: a list is used as it is: neither inputs_need_grad nor parameters add to it, and nothing is cut off. */
 static void a_list_says_all(void **state) {
   const char *const list[] = {"null", "null", "write", "write"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -143,7 +143,7 @@ static void a_list_says_all(void **state) {
   assert_null(group);
 }
 
-/* GRQ-05: a map may turn on the gradient of a label and turn off any; an empty one leaves the defaults. */
+/* GRQ-05: a map may turn on the gradient of a label and turn off any other; an empty one leaves the defaults. */
 static void a_map_turns_on_and_off(void **state) {
   const char *const names[] = {"fc_weight", "label", "data"}, *const words[] = {"null", "add", "null"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -159,7 +159,7 @@ static void a_map_turns_on_and_off(void **state) {
   reqs_are(&options, COHORT_GRAD_NULL, COHORT_GRAD_NULL, COHORT_GRAD_ADD);
 }
 
-/* GRQ-06: bound for inference nothing gets a gradient, in whatever form one is asked for. */
+/* GRQ-06: a group bound for inference has no gradients, whichever form asks for them. */
 static void no_form_brings_gradients_to_inference(void **state) {
   const char *const names[] = {"data", "fc_weight", "label"}, *const words[] = {"write", "add", "write"};
   size_t form, i;
@@ -193,7 +193,7 @@ static void no_form_brings_gradients_to_inference(void **state) {
   }
 }
 
-/* GRQ-07: a group without any form writes; so a training step needs no option. */
+/* GRQ-07: the default of a group is "write", so that a training step needs no option. */
 static void a_group_writes_unless_told_otherwise(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
 
@@ -219,8 +219,8 @@ static cohort_error *try_simple_bind(const cohort_executor_options *options, int
   return error;
 }
 
-/* GRQ-07: an executor without any form has no gradients; an empty list or map is an error; a map names what it means.
- */
+/* GRQ-07: an executor has no gradients by default; an empty list or map is an error; a map counts for the arguments it
+ * names. */
 static void an_executor_has_no_gradients_unless_told_otherwise(void **state) {
   const char *const names[] = {"fc_weight", "no_such_argument"}, *const words[] = {"add", "write"};
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;

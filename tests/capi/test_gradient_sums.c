@@ -13,7 +13,7 @@ static cohort_group_options summed_in(cohort_dtype dtype) {
   return options;
 }
 
-/* Of sgd at a rate of 1: the weight becomes itself less the sum. */
+/* sgd with learning rate 1: the weight becomes the weight minus the sum. */
 static cohort_optimizer *plain_sgd(void) {
   const char *const keys[] = {"learning_rate", "rescale_grad"}, *const ones[] = {"1", "1"};
   cohort_optimizer *optimizer = NULL;
@@ -22,8 +22,8 @@ static cohort_optimizer *plain_sgd(void) {
   return optimizer;
 }
 
-/* One row per device of (x, 0) whose gradient is (x, 0): the output is x, its label x - 1. One update of weights (1,
- * 10). */
+/* Each device gets one row (x, 0), whose gradient is (x, 0): the output is x, its label x - 1. Runs one update of the
+ * weights (1, 10). */
 static cohort_group *updated(size_t num_contexts, const float *x, cohort_dtype dtype, cohort_update_mode mode) {
   const cohort_group_options options = summed_in(dtype);
   cohort_group *group = bind_regression(num_contexts, (int64_t)num_contexts, &options);
@@ -60,7 +60,7 @@ static float gradient_on(const cohort_group *group, size_t device) {
   return first_of(device_array(group, COHORT_GROUP_GRADS, 0, device));
 }
 
-/* A number between two of bfloat16, and nearer to the next one. */
+/* A number between two bfloat16 numbers, nearer to the upper one. */
 static const float kBetween = 1 + 1 / 256.0f + 1 / 512.0f, kAbove = 1 + 1 / 128.0f;
 
 static void float32_is_the_default(void **state) {
@@ -81,11 +81,11 @@ static void gradients_are_rounded_and_then_their_sum(void **state) {
   group = updated(2, both, COHORT_DTYPE_BFLOAT16, COHORT_UPDATE_ON_STORE);
   for (d = 0; d < 2; ++d) assert_true(weight_on(group, d) == 1 - 2 * kAbove);
   cohort_group_free(group);
-  /* 2 + 1/128 lies half way between 2 and 2 + 1/64, and goes to the even one. */
+  /* 2 + 1/128 is half way between 2 and 2 + 1/64, and is rounded to the even one. */
   group = updated(2, half_way, COHORT_DTYPE_BFLOAT16, COHORT_UPDATE_ON_STORE);
   for (d = 0; d < 2; ++d) assert_true(weight_on(group, d) == 1 - 2);
   cohort_group_free(group);
-  /* On processors what is added up on the way is float32: here it would have lost the last. */
+  /* CPUs add intermediate sums in float32; a bfloat16 sum would have lost the last term here. */
   group = updated(3, three, COHORT_DTYPE_BFLOAT16, COHORT_UPDATE_ON_STORE);
   if (test_contexts()[0].device_type == COHORT_DEVICE_CPU) assert_true(weight_on(group, 2) == 1 - (2 + 1 / 64.0f));
   cohort_group_free(group);
@@ -121,7 +121,7 @@ static void what_is_not_summed_is_not_rounded(void **state) {
 
 enum { kInputs = 300, kUnits = 64, kBatch = 12, kWeights = kInputs * kUnits };
 
-/* fc of random numbers, after some steps. */
+/* The weight of an fc layer over random numbers, after some steps. */
 static cohort_group *trained(size_t num_contexts, size_t bucket_bytes, cohort_update_mode mode, int num_steps,
                              float *last_gradients) {
   cohort_group_options options = summed_in(COHORT_DTYPE_BFLOAT16);
@@ -208,7 +208,7 @@ static void a_sum_is_off_by_what_is_promised(void **state) {
       memcpy(&bits, &sums[i], sizeof(bits));
       assert_int_equal(bits & 0xffff, 0);
     }
-    assert_true(num_off > kWeights / 2); /* or nothing was rounded */
+    assert_true(num_off > kWeights / 2); /* otherwise nothing was rounded */
     cohort_ndarray_free(array);
     cohort_group_free(group);
   }
@@ -234,7 +234,7 @@ static void other_types_are_refused(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* A manager hands it on to its groups. */
+/* A manager passes the option on to its groups. */
 static void managers_have_it_too(void **state) {
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
   cohort_symbol *symbol = regression("1");
@@ -269,8 +269,9 @@ static void managers_have_it_too(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* Whatever order its layouts let each device finish its gradients in, a sum is made of whole ones. Slices of several
- * lengths make for several layouts: of one row a weight's gradient may be there before the bias's, of two behind it. */
+/* Each sum uses complete gradients, although the layouts chosen on the devices let them finish in different orders.
+ * Slices of different lengths lead to different layouts: with one row the weight's gradient may be ready before the
+ * bias's, with two after it. */
 static cohort_group *trained_unevenly(const char *num_filter, const double *workload, size_t bucket_bytes) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_optimizer *optimizer = plain_sgd();
@@ -319,7 +320,7 @@ static void devices_may_finish_gradients_in_several_orders(void **state) {
   size_t k;
 
   (void)state;
-  only_on_cpus(); /* which choose layouts */
+  only_on_cpus(); /* only their kernels choose layouts */
   for (k = 0; k < 2 * COUNT(filters); ++k) {
     const size_t bytes = 16 * num_filters[k / 2] * 125 * sizeof(float);
     size_t one_bucket;

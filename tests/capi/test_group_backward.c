@@ -11,7 +11,7 @@ static cohort_group *bind_linear(size_t num_contexts, int64_t batch, const cohor
   return group;
 }
 
-/* The grad_req of an argument on device 0 is this one. */
+/* Checks the grad_req of an argument on device 0. */
 static void grad_req_is(const cohort_group *group, size_t arg, int32_t grad_req) {
   cohort_executor *executor = NULL;
   int32_t found = -1;
@@ -30,7 +30,8 @@ static void grad_reqs_are(cohort_group *group, int32_t data, int32_t weight, int
   cohort_group_free(group);
 }
 
-/* GRQ-02: parameters get the word; data get it if inputs_need_grad; fixed parameters, labels and the rest get none. */
+/* GRQ-02: parameters get the given request, data get it with inputs_need_grad; fixed parameters, labels and other
+ * arguments get none. */
 static void a_word_is_for_parameters_and_wanted_inputs(void **state) {
   const char *const fixed[] = {"fc_weight", "no_such_argument"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -61,7 +62,7 @@ static void a_name_that_is_both_counts_as_a_parameter(void **state) {
   cohort_group_free(group);
 }
 
-/* GRQ-04: a list is taken as it is, and has one entry an argument. */
+/* GRQ-04: a list is used as it is, and has one entry per argument. */
 static void a_list_is_taken_as_it_is(void **state) {
   const char *const list[] = {"add", "write", "null"}, *const fixed[] = {"fc_weight"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -80,7 +81,7 @@ static void a_list_is_taken_as_it_is(void **state) {
   assert_null(group);
 }
 
-/* GRQ-05: a map goes over the defaults, and may name fixed parameters, data, and what is no argument. */
+/* GRQ-05: a map overrides the defaults; it may name fixed parameters, data, and names that are no arguments. */
 static void a_map_goes_over_the_defaults(void **state) {
   const char *const names[] = {"data", "fc_weight", "no_such_argument"}, *const list[] = {"add", "add", "write"};
   const char *const fixed[] = {"fc_weight"};
@@ -97,7 +98,7 @@ static void a_map_goes_over_the_defaults(void **state) {
   grad_reqs_are(bind_regression(2, 4, &options), COHORT_GRAD_ADD, COHORT_GRAD_NULL, COHORT_GRAD_NULL);
 }
 
-/* GRQ-01: other words are refused. */
+/* GRQ-01: other request words are refused. */
 static void another_word_is_refused(void **state) {
   const char *const list[] = {"null", "inplace", "null"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -117,7 +118,7 @@ static void another_word_is_refused(void **state) {
   assert_null(group);
 }
 
-/* GRQ-06, GRQ-08, BWD-01: bound for inference there are no gradients, whatever is asked for, and no backward. */
+/* GRQ-06, GRQ-08, BWD-01: a group bound for inference has no gradients, whatever is asked for, and no backward. */
 static void a_group_for_inference_has_no_gradients(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_ndarray *array = NULL;
@@ -149,16 +150,14 @@ static void a_fixed_parameter_has_no_gradient_array(void **state) {
   options.num_fixed_param_names = 1;
   group = bind_regression(2, 4, &options);
   assert_null(device_array(group, COHORT_GROUP_GRADS, 0, 0));
-  /* BWD-10: with no gradient at all, backward does nothing and is no error. */
+  /* BWD-10: without any gradient, backward does nothing and is no error. */
   forward(group, counted(SHAPE(4, 2), 1), counted(SHAPE(4, 1), 1), 1);
   backward(group, NULL);
   cohort_group_free(group);
 }
 
-/*
- * BWD-09: the gradients are those of each device's slice, and their sum is that of the whole batch. With labels 0 the
- * gradient of row i is p_i * (2i, 2i + 1), p = 10, 32, 54, 76.
- */
+/* BWD-09: each device has the gradients of its slice, and their sum is that of the whole batch. With labels 0 the
+ * gradient of row i is p_i * (2i, 2i + 1), p = 10, 32, 54, 76. */
 static void gradients_are_those_of_each_slice(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
 
@@ -176,7 +175,8 @@ static void gradients_are_those_of_each_slice(void **state) {
   cohort_group_free(group);
 }
 
-/* GRQ-09, BWD-08: write overwrites, add adds from zero, also when backward is repeated without a new forward. */
+/* GRQ-09, BWD-08: "write" overwrites, "add" adds, starting from zero, also when backward is repeated without a new
+ * forward. */
 static void write_overwrites_and_add_adds(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_group *group = bind_regression(2, 4, NULL);
@@ -201,7 +201,7 @@ static void write_overwrites_and_add_adds(void **state) {
   cohort_group_free(group);
 }
 
-/* GRQ-09: where no gradient arrives, write gives zeros and add leaves what is there. */
+/* GRQ-09: where no gradient flows, "write" gives zeros and "add" leaves the array unchanged. */
 static void a_blocked_argument_gets_no_gradient(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   const char *const words[] = {"write", "add"};
@@ -238,7 +238,7 @@ static void a_head_gradient_is_split_like_its_output(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-02: of a head without batch axis each device gets the whole gradient. */
+/* BWD-02: each device gets the whole gradient of a head without batch axis. */
 static void a_head_gradient_without_batch_axis_goes_whole_to_each_device(void **state) {
   cohort_symbol *symbol = node("FullyConnected", "fc", ATTRS("num_hidden", "1", "no_bias", "True", "__layout__", "CD"),
                                INPUTS(variable("data")));
@@ -273,7 +273,7 @@ static void a_head_gradient_is_split_along_its_heads_axis(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-03: the heads that need no gradient, and ignore one. */
+/* BWD-03: heads that need no gradient ignore a given one. */
 static void losses_need_no_head_gradient(void **state) {
   const char *const ops[] = {"SoftmaxOutput",
                              "SVMOutput",
@@ -313,7 +313,8 @@ static void losses_need_no_head_gradient(void **state) {
   }
 }
 
-/* BWD-04: the list may end where the rest needs none. The error of a head that needs one says what to do. */
+/* BWD-04: the list may be shorter if the remaining heads need none. The error for a head that needs one says what to
+ * do. */
 static void the_list_may_end_before_losses(void **state) {
   cohort_symbol *data = variable("data"), *same = NULL, *heads[2], *both = NULL;
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -332,7 +333,7 @@ static void the_list_may_end_before_losses(void **state) {
   forward(group, counted(SHAPE(2, 1), 1), NULL, 1);
   fails(cohort_group_backward(group, NULL, 0), COHORT_ERROR_INVALID_ARGUMENT, "add a loss to the symbol, or pass");
   ok(cohort_group_backward(group, &head_grad, 1));
-  holds_free(merged(group, COHORT_GROUP_INPUT_GRADS, 0), 1, 0); /* of the loss 1, of the other -(0, 1) */
+  holds_free(merged(group, COHORT_GROUP_INPUT_GRADS, 0), 1, 0); /* 1 from the loss, -(0, 1) from the other head */
   cohort_ndarray_free(head_grad);
   cohort_group_free(group);
 }
@@ -355,7 +356,7 @@ static void a_plain_head_needs_a_gradient_and_a_loss_ignores_one(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-03: of a loss and a plain head together, the list has NULL for the loss. */
+/* BWD-03: for a loss and a plain head together, the list has NULL for the loss. */
 static void losses_and_plain_heads_may_be_mixed(void **state) {
   cohort_symbol *heads[2] = {NULL, NULL}, *internals = NULL, *both = NULL;
   cohort_ndarray *head_grads[2] = {NULL, NULL};
@@ -380,9 +381,8 @@ static void losses_and_plain_heads_may_be_mixed(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-03: what flows back from argmax, from behind a loss or to data alone reaches no gradient; one that is given all
- * the same changes nothing. With gradients of the data one of them is needed.
- */
+/* BWD-03: gradients from argmax, from behind a loss, or to the data only reach no parameter, so a head gradient given
+ * there changes nothing. With gradients of the data one of them is needed. */
 static void a_head_from_which_nothing_flows_back_needs_none(void **state) {
   cohort_symbol *scores = linear("2"), *again = NULL, *data = NULL, *internals = NULL, *loss, *wanted = NULL, *heads[4],
                 *all = NULL;
@@ -445,7 +445,7 @@ static void head_gradients_match_the_heads(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-07: backward follows a forward, of either kind. */
+/* BWD-07: backward needs a forward before it, in training or inference mode. */
 static void backward_follows_a_forward(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
 
@@ -457,9 +457,8 @@ static void backward_follows_a_forward(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-07: to reshape or bind again is a binding. After a pass of inference the gradient is that of inference: Dropout
- * is the identity.
- */
+/* BWD-07: reshaping or binding again needs a new forward. After an inference pass the gradient is that of inference:
+ * Dropout is the identity. */
 static void backward_follows_a_forward_of_this_binding(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_descs *data = desc("data", SHAPE(6, 2), NULL), *label = desc("label", SHAPE(6, 1), NULL);
@@ -489,7 +488,8 @@ static void backward_follows_a_forward_of_this_binding(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-08: gradients are those of the latest forward, with the arguments that they need as these are at backward. */
+/* BWD-08: gradients are those of the latest forward; arguments that backward reads are taken as they are when it
+ * runs. */
 static void backward_reads_arguments_as_they_are(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_group *group;
@@ -508,7 +508,8 @@ static void backward_reads_arguments_as_they_are(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-10: without any gradient backward does nothing, even where a head gradient would be needed. So does an update. */
+/* BWD-10: without any gradient backward does nothing, even where a head gradient would be needed. Update does nothing
+ * either. */
 static void backward_without_gradients_does_nothing(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_optimizer *optimizer;
@@ -530,7 +531,8 @@ static void backward_without_gradients_does_nothing(void **state) {
   cohort_group_free(group);
 }
 
-/* IGR-01, DIF-12: one gradient a data descriptor, in their order, which is not that of the arguments. */
+/* IGR-01, DIF-12: one gradient per data descriptor, in the order of the descriptors, which is not that of the
+ * arguments. */
 static void input_gradients_are_in_the_order_of_the_descriptors(void **state) {
   cohort_symbol *symbol = node("elemwise_sub", "d", NO_ATTRS, INPUTS(variable("first"), variable("second")));
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -558,7 +560,7 @@ static void input_gradients_are_in_the_order_of_the_descriptors(void **state) {
   cohort_group_free(group);
 }
 
-/* IGR-01: a group bound for inference has none, whatever it was asked for; IGR-03: of one device they are live. */
+/* IGR-01: a group bound for inference has none, whatever was asked for; IGR-03: on one device they are live arrays. */
 static void input_gradients_of_one_device_are_live(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_ndarray *grad = NULL;

@@ -80,7 +80,7 @@ static void a_batch_axis_beyond_the_shape_is_refused(void **state) {
   refused(desc("data", SHAPE(4, 2), NULL), desc("label", NULL, 0, NULL), COHORT_ERROR_SHAPE, "label");
 }
 
-/* DSC-04: all descriptors with a batch axis have one batch size. */
+/* DSC-04: all descriptors with a batch axis have the same batch size. */
 static void batch_sizes_must_agree(void **state) {
   (void)state;
   refused(desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(6, 1), NULL), COHORT_ERROR_SHAPE, "label");
@@ -108,7 +108,7 @@ static void axes_are_decided_against_the_batch_size(void **state) {
   cohort_group_free(group);
 }
 
-/* DSC-06: descriptors as a device has them. */
+/* DSC-06: the descriptors of one device's slice. */
 static void descriptors_are_sliced_for_a_device(void **state) {
   cohort_group *group = bind_regression(2, 5, NULL);
   cohort_descs *descs = desc("a", SHAPE(7, 5), "TN"), *sliced = NULL;
@@ -134,7 +134,7 @@ static void descriptors_are_sliced_for_a_device(void **state) {
   cohort_group_free(group);
 }
 
-/* DSC-07: arrays of a batch go by the order of the descriptors, not of the arguments. */
+/* DSC-07: arrays of a batch come in the order of the descriptors, not of the arguments. */
 static void a_batch_goes_by_the_order_of_the_descriptors(void **state) {
   cohort_symbol *symbol = node("elemwise_sub", "diff", NO_ATTRS, INPUTS(variable("a"), variable("b")));
   cohort_descs *data = desc("b", SHAPE(2, 1), NULL);
@@ -153,7 +153,7 @@ static void a_batch_goes_by_the_order_of_the_descriptors(void **state) {
   cohort_group_free(group);
 }
 
-/* DSC-08: each name is an argument, and comes once. */
+/* DSC-08: each descriptor names an argument, and each name occurs once. */
 static void names_of_descriptors_are_arguments(void **state) {
   cohort_descs *twice = desc("data", SHAPE(4, 2), NULL);
 
@@ -165,7 +165,7 @@ static void names_of_descriptors_are_arguments(void **state) {
   refused(desc("data", SHAPE(4, 2), NULL), desc("data", SHAPE(4, 2), NULL), COHORT_ERROR_NAME, "data");
 }
 
-/* DSC-09: there is data; an empty list of labels is none. */
+/* DSC-09: data descriptors are required; an empty list of labels means no labels. */
 static void data_is_needed_and_labels_are_not(void **state) {
   cohort_descs *empty = NULL;
   cohort_group *group = NULL;
@@ -179,7 +179,7 @@ static void data_is_needed_and_labels_are_not(void **state) {
   cohort_group_free(group);
 }
 
-/* DSC-10: where nothing has a batch axis every device gets all, and device 0's output is the merged one. */
+/* DSC-10: where nothing has a batch axis every device gets everything, and device 0's output is the merged one. */
 static void a_group_may_have_no_batch_axis_at_all(void **state) {
   cohort_symbol *symbol = node("relu", "r", NO_ATTRS, INPUTS(variable("data")));
   cohort_group *group = bind(symbol, 2, desc("data", SHAPE(3), "C"), NULL, NO_NAMES, NULL);
@@ -197,7 +197,7 @@ static void a_group_may_have_no_batch_axis_at_all(void **state) {
   cohort_group_free(group);
 }
 
-/* CTX-04: a group has a context; the same one twice gives two executors. */
+/* CTX-04: a group needs a context; the same one twice gives two executors. */
 static void one_context_may_come_twice(void **state) {
   const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 0}};
   cohort_symbol *symbol = regression("1");
@@ -217,7 +217,7 @@ static void one_context_may_come_twice(void **state) {
   cohort_group_free(group);
 }
 
-/* GRP-15, GRP-16: arrays start at zero; shapes that cannot be inferred, or contradict, are refused. */
+/* GRP-15, GRP-16: arrays start at zero; shapes that cannot be inferred or that contradict each other are refused. */
 static void shapes_that_do_not_follow_are_refused(void **state) {
   cohort_symbol *symbol = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("other")));
   cohort_descs *data = desc("data", SHAPE(4, 2), NULL);
@@ -231,7 +231,7 @@ static void shapes_that_do_not_follow_are_refused(void **state) {
   assert_null(group);
 }
 
-/* DIF-17, BND-02: binding again needs to be asked for, and then starts from zeros. */
+/* DIF-17, BND-02: binding again has to be requested explicitly, and then starts from zeros. */
 static void binding_again_needs_to_be_asked_for(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_descs *data = desc("data", SHAPE(6, 2), NULL);
@@ -247,7 +247,7 @@ static void binding_again_needs_to_be_asked_for(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-04, BND-06: parameters and their gradients keep memory and values over a reshape. */
+/* BND-04, BND-06: a reshape keeps memory and values of parameters and their gradients. */
 static void parameters_stay_over_a_reshape(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_ndarray *weight = device_array(group, COHORT_GROUP_PARAMS, 0, 1);
@@ -269,8 +269,8 @@ static void parameters_stay_over_a_reshape(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-03: nothing happens when nothing changes; BWD-07: backward needs a forward after a reshape that does something.
- */
+/* BND-03: a reshape to the same shapes does nothing; BWD-07: after one that changes something backward needs a
+ * forward. */
 static void a_reshape_to_the_same_does_nothing(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
 
@@ -284,7 +284,7 @@ static void a_reshape_to_the_same_does_nothing(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-10: labels may be dropped. */
+/* BND-10: a reshape may drop the labels. */
 static void labels_may_be_dropped_in_a_reshape(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
 
@@ -296,7 +296,7 @@ static void labels_may_be_dropped_in_a_reshape(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-07, BND-08, BND-09: a reshape that cannot be leaves everything as it was. */
+/* BND-07, BND-08, BND-09: a reshape that is refused leaves everything as it was. */
 static void a_reshape_that_fails_changes_nothing(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_descs *other = NULL;
@@ -327,7 +327,7 @@ static void a_reshape_that_fails_changes_nothing(void **state) {
   cohort_group_free(group);
 }
 
-/* SHR-01, SHR-08: groups that share memory share parameters and gradients, whichever is freed first. */
+/* SHR-01, SHR-08: groups that share memory share parameters and gradients, whichever group is freed first. */
 static void groups_that_share_memory_share_parameters(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_group *large = bind_regression(2, 6, NULL), *small;
@@ -347,7 +347,7 @@ static void groups_that_share_memory_share_parameters(void **state) {
   cohort_group_free(small);
 }
 
-/* SHR-02, SHR-05: a parameter of another shape, one that is not there, other contexts. */
+/* SHR-02, SHR-05: refused are a parameter of another shape, one that the shared group lacks, and other contexts. */
 static void groups_that_cannot_share_are_refused(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_group *group = bind_regression(2, 4, NULL), *other = NULL;

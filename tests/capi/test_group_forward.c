@@ -3,7 +3,7 @@
  * outputs are merged is in test_group_outputs.c. */
 #include "support/group_tests.h"
 
-/* A group whose weight is an input too, without a batch axis: fc = data . fc_weight^T. */
+/* A group whose weight is an input without a batch axis: fc = data . fc_weight^T. */
 static cohort_group *bind_two_inputs(size_t num_contexts, int64_t batch, const cohort_group_options *options) {
   cohort_descs *data = desc("data", SHAPE(batch, 2), "NC");
 
@@ -11,7 +11,7 @@ static cohort_group *bind_two_inputs(size_t num_contexts, int64_t batch, const c
   return bind(linear("1"), num_contexts, data, NULL, NO_NAMES, options);
 }
 
-/* FWD-10: rows keep their place, whatever device they go to. Row i of the data is (2i, 2i + 1). */
+/* FWD-10: each row keeps its place in the output, whatever device computes it. Row i of the data is (2i, 2i + 1). */
 static void the_result_is_that_of_one_device(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   const double workload[] = {1, 2};
@@ -58,7 +58,7 @@ static void the_batch_axis_need_not_be_the_first(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-01: an array without batch axis goes whole to each device. */
+/* FWD-01: an array without batch axis is copied whole to each device. */
 static void an_input_without_batch_axis_goes_whole_to_each_device(void **state) {
   cohort_group *group = bind_two_inputs(2, 4, NULL);
   cohort_ndarray *batch[2];
@@ -75,7 +75,7 @@ static void an_input_without_batch_axis_goes_whole_to_each_device(void **state) 
   cohort_group_free(group);
 }
 
-/* FWD-02: the dtype of a batch is converted, along any axis. */
+/* FWD-02: a batch is converted to the bound dtype, along any axis. */
 static void a_batch_of_another_dtype_is_converted(void **state) {
   const int32_t numbers[] = {-1, 2, 3, 4, 5, 6};
   cohort_symbol *symbol = node("relu", "r", ATTRS("__layout__", "CN"), INPUTS(variable("data")));
@@ -95,7 +95,7 @@ static void a_batch_of_another_dtype_is_converted(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-03: another shape is refused, the array is named, nothing is loaded, and the group goes on. */
+/* FWD-03: another shape is refused, the error names the array, nothing is loaded, and the group stays usable. */
 static void a_batch_of_another_shape_is_refused(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
 
@@ -113,7 +113,7 @@ static void a_batch_of_another_shape_is_refused(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-03: on one device too, where nothing is cut; the error has the shape that is expected and the one found. */
+/* FWD-03: on one device, where nothing is sliced, too; the error has the expected and the found shape. */
 static void a_batch_of_another_shape_is_refused_by_one_device(void **state) {
   cohort_group *group = bind_regression(1, 4, NULL);
 
@@ -125,7 +125,7 @@ static void a_batch_of_another_shape_is_refused_by_one_device(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-04: a batch has an array for each descriptor. */
+/* FWD-04: a batch needs one array per descriptor. */
 static void a_batch_with_another_number_of_arrays_is_refused(void **state) {
   cohort_group *group = bind_two_inputs(2, 4, NULL);
   cohort_ndarray *batch[3];
@@ -158,7 +158,8 @@ static cohort_ndarray *ones(const int64_t *shape, int32_t num_axes) {
   return array;
 }
 
-/* FWD-05: -1 runs as the group was bound; 0 and 1 override it in both kinds of group. Dropout shows which it was. */
+/* FWD-05: -1 runs in the mode the group was bound for; 0 and 1 override it in both kinds of group. Dropout shows which
+ * mode ran. */
 static void is_train_follows_the_binding_unless_given(void **state) {
   cohort_symbol *dropout = node("Dropout", "d", ATTRS("p", "0.5"), INPUTS(variable("data"))), *same = NULL;
   cohort_group *training, *inference;
@@ -179,7 +180,7 @@ static void is_train_follows_the_binding_unless_given(void **state) {
   cohort_group_free(inference);
 }
 
-/* FWD-06: training needs the labels that the group is bound with; inference leaves the old ones. */
+/* FWD-06: training needs the labels that the group is bound with; inference keeps the old ones. */
 static void labels_are_needed_in_training_only(void **state) {
   cohort_group *group = bind_regression(2, 2, NULL);
 
@@ -192,7 +193,8 @@ static void labels_are_needed_in_training_only(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-06: labels are as many as the descriptors; a list of none is no labels, and a group for training needs them. */
+/* FWD-06: there must be as many labels as descriptors; an empty list means no labels, and a group for training needs
+ * them. */
 static void a_list_of_no_labels_is_no_labels(void **state) {
   cohort_group *group = bind_regression(2, 2, NULL);
   cohort_ndarray *data = counted(SHAPE(2, 2), 1), *labels[2];
@@ -211,7 +213,7 @@ static void a_list_of_no_labels_is_no_labels(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-06, GRP-13: without label descriptors the label is an argument like any other, and labels are ignored. */
+/* FWD-06, GRP-13: without label descriptors the label is an ordinary argument, and given labels are ignored. */
 static void a_group_bound_without_labels_ignores_them(void **state) {
   cohort_group *group = bind(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL);
 
@@ -223,7 +225,7 @@ static void a_group_bound_without_labels_ignores_them(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-07: a batch that is split already gives what the whole batch gives. */
+/* FWD-07: a batch that the caller has sliced gives the same as the whole batch. */
 static void a_batch_may_be_split_already(void **state) {
   cohort_group *group = bind_regression(2, 5, NULL);
   cohort_ndarray *data[3], *label[2];
@@ -247,7 +249,7 @@ static void a_batch_may_be_split_already(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-07: split labels are checked like split data, before anything is loaded. */
+/* FWD-07: sliced labels are checked like sliced data, before anything is loaded. */
 static void split_labels_are_checked_too(void **state) {
   cohort_group *group = bind_regression(2, 3, NULL);
   cohort_ndarray *data[2], *label[4];
@@ -267,7 +269,7 @@ static void split_labels_are_checked_too(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-08: loading alone runs nothing, and a list of no labels leaves the old ones. */
+/* FWD-08: loading alone runs nothing, and an empty list of labels keeps the old ones. */
 static void loading_runs_nothing(void **state) {
   cohort_group *group = bind_regression(2, 2, NULL);
   cohort_ndarray *data = counted(SHAPE(2, 2), 1), *label = counted(SHAPE(2, 1), 5);
@@ -285,7 +287,7 @@ static void loading_runs_nothing(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-09: all devices run; what fails on one comes out at the next wait, and the others' outputs are good. */
+/* FWD-09: all devices run; a failure on one is reported at the next wait, and the others' outputs are valid. */
 static void failed_work_of_a_device_comes_out_at_the_wait(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_ndarray *output;
@@ -304,21 +306,22 @@ static void failed_work_of_a_device_comes_out_at_the_wait(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-10: what looks at several samples looks at a slice: a gradient divided by the batch is divided by the slice's. */
+/* FWD-10: operators that combine samples see only their slice: a gradient divided by the batch size is divided by the
+ * slice's. */
 static void a_normalised_loss_divides_by_the_slice(void **state) {
   const char *const words[] = {"null", "batch", "valid"};
   size_t w;
 
   (void)state;
   for (w = 0; w < COUNT(words); ++w) {
-    const float part = w ? .5f : 1; /* of two devices, each divides by two */
+    const float part = w ? .5f : 1; /* two devices, each divides by two */
     cohort_symbol *loss =
         node("SoftmaxOutput", "softmax", ATTRS("normalization", words[w]), INPUTS(linear("2"), variable("label")));
     cohort_symbol *same = NULL;
     cohort_group *group;
 
-    /* Weights are zero and so both classes 1/2: each row x of class 0 adds -x/2 to its weights and x/2 to the other's.
-     */
+    /* Weights are zero, so both classes have 1/2: each row x of class 0 adds -x/2 to its weights and x/2 to the
+     * other's. */
     ok(cohort_symbol_copy(loss, &same));
     group = bind(loss, 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4), NULL), NAMES("fc_weight"), NULL);
     forward(group, counted(SHAPE(4, 2), 1), floats(SHAPE(4), FLOATS(0, 0, 0, 0)), 1);
@@ -334,7 +337,7 @@ static void a_normalised_loss_divides_by_the_slice(void **state) {
   }
 }
 
-/* FWD-10: BatchNorm takes mean and variance of its device's slice, here of 1 and 3, and of 10 and 30. */
+/* FWD-10: BatchNorm uses mean and variance of its device's slice: here of 1 and 3, and of 10 and 30. */
 static void batch_statistics_are_those_of_a_slice(void **state) {
   cohort_symbol *symbol = node("BatchNorm", "bn", ATTRS("eps", "0.001"), INPUTS(variable("data")));
   cohort_group *group = bind(symbol, 2, desc("data", SHAPE(4, 1), NULL), NULL, NAMES("bn_gamma", "bn_beta"), NULL);
@@ -345,7 +348,7 @@ static void batch_statistics_are_those_of_a_slice(void **state) {
   cohort_group_free(group);
 }
 
-/* FWD-08: running before loading runs on zeros; what is loaded once runs as often as one likes. */
+/* FWD-08: running before loading uses zeros; a loaded batch can be run any number of times. */
 static void loading_and_running_are_apart(void **state) {
   cohort_group *group = bind_regression(2, 2, NULL);
   cohort_ndarray *data = counted(SHAPE(2, 2), 1);
@@ -363,7 +366,7 @@ static void loading_and_running_are_apart(void **state) {
   cohort_group_free(group);
 }
 
-/* The caller may free or overwrite its arrays as soon as the call is back; memory of its own once the group is done. */
+/* The caller may free or overwrite its arrays as soon as the call returns; wrapped memory once the group is done. */
 static void the_caller_may_free_its_batch_at_once(void **state) {
   float memory[] = {0, 1, 2, 3, 4, 5, 6, 7};
   cohort_group *group = bind_regression(2, 4, NULL);
@@ -378,7 +381,7 @@ static void the_caller_may_free_its_batch_at_once(void **state) {
   cohort_group_free(group);
 }
 
-/* OUT-01, OUT-03: unmerged outputs are the devices' own; without batch axis the merged one is device 0's. */
+/* OUT-01, OUT-03: unmerged outputs are the devices' own arrays; without batch axis the merged output is device 0's. */
 static void outputs_are_read_merged_or_by_device(void **state) {
   cohort_symbol *symbol = node("FullyConnected", "fc", ATTRS("num_hidden", "1", "no_bias", "True", "__layout__", "CD"),
                                INPUTS(variable("data")));
@@ -397,7 +400,7 @@ static void outputs_are_read_merged_or_by_device(void **state) {
   cohort_group_free(group);
 }
 
-/* OUT-06: an output that there is not. */
+/* OUT-06: an output index out of range is refused. */
 static void an_output_that_there_is_not_is_refused(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_ndarray *array = NULL;
@@ -433,7 +436,7 @@ static void a_handle_on_an_output_is_live(void **state) {
   forward(group, counted(SHAPE(2, 2), 2), NULL, 0);
   holds(output, 20, 64);
   cohort_group_free(group);
-  holds_free(output, 20, 64); /* it outlives the group */
+  holds_free(output, 20, 64); /* the handle outlives the group */
 }
 
 /* GRP-20: names and shapes of the merged outputs are known before any pass. */

@@ -5,10 +5,10 @@
 
 #include "support/group_tests.h"
 
-/* What a metric of the caller's was called with. */
+/* The calls that a custom metric has received. */
 typedef struct Seen {
   size_t num_calls;
-  char lines[8][160]; /* of each call: labels, then "|", then predictions, each "shape=values@cpu id" */
+  char lines[8][160]; /* one per call: labels, then "|", then predictions, each "shape=values@cpu id" */
 } Seen;
 
 static void describe(char *line, size_t capacity, const cohort_ndarray *array) {
@@ -68,7 +68,7 @@ static void counts_are(const cohort_metric *metric, double expected_sum, double 
     fail_msg("expected %g of %g, found %g of %g", expected_sum, expected_num, sum, num);
 }
 
-/* What is expected lies on the second context. */
+/* Checks that the array holds these values and lies on the second context. */
 static void is_of_second(const char *found, const char *expected) {
   char line[160];
 
@@ -83,7 +83,7 @@ static cohort_error *try_update(cohort_group *group, cohort_metric *metric, coho
   return error;
 }
 
-/* MET-01: one update a device, in order, with the device's labels and outputs. Outputs are 10, 32, 54, 76, 98. */
+/* MET-01: one update per device, in order, with the device's labels and outputs. Outputs are 10, 32, 54, 76, 98. */
 static void each_device_is_one_update_in_order(void **state) {
   cohort_group *group = bind_regression(2, 5, NULL);
   cohort_metric *mae = metric_named("mae"), *metric;
@@ -97,7 +97,7 @@ static void each_device_is_one_update_in_order(void **state) {
   assert_string_equal(seen.lines[0], "3x1=0,1,2@0 | 3x1=10,32,54@0 ");
   is_of_second(seen.lines[1], "2x1=3,4@0 | 2x1=76,98");
   counts_are(metric, 2, 2);
-  /* What counts updates averages devices, not samples: the means 32 and 87, not 54. */
+  /* A metric that counts updates averages over devices, not samples: the means 32 and 87, not 54. */
   ok(try_update(group, mae, floats(SHAPE(5, 1), FLOATS(0, 0, 0, 0, 0))));
   counts_are(mae, 32 + 87, 2);
   ok(try_update(group, mae, floats(SHAPE(5, 1), FLOATS(0, 0, 0, 0, 0))));
@@ -107,7 +107,8 @@ static void each_device_is_one_update_in_order(void **state) {
   cohort_group_free(group);
 }
 
-/* MET-02: labels are sliced along their descriptors' axes, or go whole to each device, and stay where they are. */
+/* MET-02: labels are sliced along the axes of their descriptors, or passed whole to each device, and stay on their
+ * context. */
 static void labels_are_sliced_along_their_own_axes(void **state) {
   const cohort_context far = {COHORT_DEVICE_CPU, 5};
   cohort_symbol *heads[3], *both = NULL;
@@ -146,7 +147,7 @@ static void labels_are_sliced_along_their_own_axes(void **state) {
   cohort_group_free(group);
 }
 
-/* MET-03, MET-04: labels that are split already: a list a device of the device's length, else nothing is counted. */
+/* MET-03, MET-04: sliced labels are one list per device of the device's length; anything else counts nothing. */
 static void labels_may_be_split_already(void **state) {
   cohort_group *group = bind_regression(2, 3, NULL);
   cohort_ndarray *labels[3];
@@ -174,7 +175,7 @@ static void labels_may_be_split_already(void **state) {
   cohort_group_free(group);
 }
 
-/* MET-04: labels are as many as the descriptors and as long as the batch, else no device is counted. */
+/* MET-04: there must be as many labels as descriptors, as long as the batch; otherwise no device is counted. */
 static void labels_of_another_number_or_length_are_refused(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_ndarray *two[2];
@@ -198,7 +199,8 @@ static void labels_of_another_number_or_length_are_refused(void **state) {
   cohort_group_free(group);
 }
 
-/* An update that fails on the last device counts nothing on the first either: here three classes where f1 takes two. */
+/* An update that fails on the last device counts nothing on the first either: here three classes where f1 allows
+ * two. */
 static void devices_are_counted_all_or_none(void **state) {
   cohort_group *group = bind_regression(2, 7, NULL);
   cohort_metric *metric = metric_named("f1");
@@ -214,7 +216,7 @@ static void devices_are_counted_all_or_none(void **state) {
   cohort_group_free(group);
 }
 
-/* MET-05: a group that was bound without labels has none to compare. */
+/* MET-05: a group bound without labels has none to compare. */
 static void a_group_without_labels_updates_no_metric(void **state) {
   cohort_group *group = bind(linear("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL);
   cohort_metric *metric = metric_named("mse");
@@ -249,7 +251,8 @@ static cohort_group *bind_two_heads(void) {
   return group;
 }
 
-/* MET-06: all labels in the descriptors' order, all outputs in the heads'; or those a metric names, in its order. */
+/* MET-06: all labels in the descriptors' order and all outputs in the heads' order, or those that a metric names, in
+ * its order. */
 static void a_metric_may_name_its_labels_and_outputs(void **state) {
   const char *const outputs[] = {"b_output", "a_output"}, *const labels_in_turn[] = {"a_label", "b_label"};
   const char *const unknown[] = {"c_output"};
@@ -281,7 +284,8 @@ static void a_metric_may_name_its_labels_and_outputs(void **state) {
   cohort_group_free(group);
 }
 
-/* MET-06: the same without a group: labels and predictions come by name, and a composite's names go before its own. */
+/* MET-06: the same without a group: labels and predictions are found by name, and a composite's names override its
+ * own. */
 static void named_arrays_update_a_metric(void **state) {
   const char *const pick[] = {"y"}, *const child_pick[] = {"z"};
   cohort_arrays *labels = named("x", floats(SHAPE(1), FLOATS(1))), *preds = named("x", floats(SHAPE(1), FLOATS(2)));

@@ -162,7 +162,8 @@ static inline void differentiate_on(const cohort_context *where, const char *op,
 typedef void (*call_on)(const cohort_context *where, const char *op, const char *const *attrs, const operand *in,
                         size_t num_in, numbers *to);
 
-/* Checks each number to within `bound`, relative to 1 or to the number itself. */
+/* The GPU's numbers are equal to the bit in two calls, and differ from the CPU's by at most `bound`, relative to 1 or
+ * to the number. */
 static inline void alike(call_on call, const char *op, const char *const *attrs, const operand *in, size_t num_in,
                          double bound) {
   static const cohort_context cpu = {COHORT_DEVICE_CPU, 0}, gpu = {COHORT_DEVICE_GPU, 0};
