@@ -322,7 +322,7 @@ static cohort_symbol *sum_with_norm(int i, cohort_symbol *before, cohort_symbol 
   return before ? node("elemwise_add", name, NO_ATTRS, INPUTS(before, norm)) : norm;
 }
 
-/* Of the residual sums whose norm nobody else reads, every other one is recomputed. */
+/* Every other residual sum whose norm nobody else reads is recomputed. */
 static void of_sums_with_what_comes_before_half_are_made_again(void **state) {
   enum { BLOCKS = 8 };
   size_t bytes[2];

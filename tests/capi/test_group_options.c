@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a group is made from and what it has then: GRP-01 to GRP-25, DIF-05, DIF-21. */
+/* The arguments that a group is created from, and its contents: GRP-01 to GRP-25, DIF-05, DIF-21. */
 #include "support/group_tests.h"
 
 #define BATCH_NORM ATTRS("fix_gamma", "False")
@@ -33,7 +33,7 @@ static cohort_executor *executor_of(const cohort_group *group, size_t device) {
   return executor;
 }
 
-/* The names of a list are these, and NULL. */
+/* Checks the names of a list, which end with NULL. */
 static void names_are(const cohort_group *group, int32_t list, const char *const *names) {
   size_t i;
 
@@ -46,7 +46,7 @@ static void names_are(const cohort_group *group, int32_t list, const char *const
   assert_int_equal(num_arrays(group, list), i);
 }
 
-/* All elements of an array are zeros; frees it. */
+/* Checks that all elements of an array are zeros; frees it. */
 static void is_zero(cohort_ndarray *array) {
   float values[64];
   int64_t size = 0, i;
@@ -66,7 +66,7 @@ static void dtype_is(const cohort_group *group, int32_t list, size_t index, int3
   cohort_ndarray_free(array);
 }
 
-/* GRP-01: what happens to the caller's symbol afterwards does not matter, to later binds either. */
+/* GRP-01: changes of the caller's symbol after the call do not matter, not for later binds either. */
 static void a_group_keeps_the_symbol_as_it_was(void **state) {
   const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
   const char *const key = "__layout__", *const value = "CN";
@@ -88,8 +88,8 @@ static void a_group_keeps_the_symbol_as_it_was(void **state) {
   cohort_group_free(group);
 }
 
-/* GRP-07, GRP-18: names of parameters that are none, or come twice, do no harm; their order is that of the arguments,
- * and the arrays go with the names. There may be none. */
+/* GRP-07, GRP-18: parameter names that are no arguments, or that occur twice, are ignored; parameters are in the order
+ * of the arguments, and the arrays match the names. The list may be empty. */
 static void parameters_have_the_order_of_the_arguments(void **state) {
   cohort_group *group = bind_many();
 
@@ -111,7 +111,7 @@ static void parameters_have_the_order_of_the_arguments(void **state) {
   cohort_group_free(group);
 }
 
-/* GRP-08: a caller's own list of arguments has to be the symbol's. */
+/* GRP-08: a list of arguments that the caller gives has to be the symbol's. */
 static void given_argument_names_are_the_symbols(void **state) {
   const char *const good[] = {"data", "fc_weight", "label"}, *const order[] = {"fc_weight", "data", "label"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -133,8 +133,8 @@ static void given_argument_names_are_the_symbols(void **state) {
   assert_null(group);
 }
 
-/* GRP-09, GRP-10: for inference there are no gradients, whatever a list or a map says; gradients of inputs only on
- * request. */
+/* GRP-09, GRP-10: a group for inference has no gradients, whatever a list or a map says; gradients of inputs exist only
+ * on request. */
 static void gradients_are_for_training(void **state) {
   const char *const words[] = {"write", "write", "write"}, *const names[] = {"data", "fc_weight", "label"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -171,7 +171,7 @@ static void gradients_are_for_training(void **state) {
   cohort_group_free(group);
 }
 
-/* GRP-13: a label without descriptor is an argument like any other: of its inferred shape, zero, without gradient. */
+/* GRP-13: a label without descriptor is an ordinary argument: of its inferred shape, zero, without gradient. */
 static void a_label_without_descriptor_is_a_zero(void **state) {
   cohort_group *group = bind(regression("1"), 2, desc("data", SHAPE(5, 2), NULL), NULL, NAMES("fc_weight"), NULL);
   cohort_executor *executor = executor_of(group, 0);
@@ -180,7 +180,7 @@ static void a_label_without_descriptor_is_a_zero(void **state) {
   (void)state;
   assert_int_equal(num_arrays(group, COHORT_GROUP_LABELS), 0);
   label = device_array(group, COHORT_GROUP_ARGS, 2, 0);
-  has_shape(label, 3); /* of one number a row, as MXNet infers it */
+  has_shape(label, 3); /* one number per row, as MXNet infers it */
   is_zero(label);
   ok(cohort_executor_array_named(executor, COHORT_EXECUTOR_GRADS, "label", &grad));
   assert_null(grad);
@@ -203,7 +203,7 @@ static cohort_symbol *typed(const char *data_dtype, const char *label_dtype) {
   return node("LinearRegressionOutput", "lro", NO_ATTRS, INPUTS(data, label));
 }
 
-/* Binds it with descriptors of these dtypes and sees which data, weight and label have. */
+/* Binds it with descriptors of these dtypes, and checks the dtypes of data, weight and label. */
 static void dtypes_are(const char *data_attr, int32_t data_desc, int32_t label_desc,
                        const cohort_group_options *options, int32_t expected) {
   cohort_descs *data = NULL, *label = NULL;
@@ -222,8 +222,8 @@ static void dtypes_are(const char *data_attr, int32_t data_desc, int32_t label_d
   cohort_group_free(group);
 }
 
-/* GRP-14, GRP-22, DIF-05: an override, then __dtype__ of the data, then the descriptor, then float32; parameters
- * follow. */
+/* GRP-14, GRP-22, DIF-05: an override comes first, then __dtype__ of the data, then the descriptor, then float32;
+ * parameters follow. */
 static void dtypes_of_inputs_have_an_order(void **state) {
   const int32_t half = COHORT_DTYPE_FLOAT16, single = COHORT_DTYPE_FLOAT32, wide = COHORT_DTYPE_FLOAT64;
   const char *const names[] = {"data", "label"};
@@ -239,11 +239,12 @@ static void dtypes_of_inputs_have_an_order(void **state) {
   options.input_dtypes = dtypes;
   options.num_input_dtypes = 2;
   dtypes_are("2", half, half, &options, wide);
-  options.num_input_dtypes = 1; /* a label that is not named keeps its descriptor's */
+  options.num_input_dtypes = 1; /* a label that the override does not name keeps its descriptor's dtype */
   dtypes_are("2", half, wide, &options, wide);
 }
 
-/* GRP-14: __dtype__ of a label does not count, and dtypes that do not go together name the operator and its input. */
+/* GRP-14: __dtype__ of a label does not count, and dtypes that contradict each other name the operator and its
+ * input. */
 static void dtypes_that_do_not_go_together_are_refused(void **state) {
   cohort_descs *data = NULL;
   cohort_group *group;
@@ -281,7 +282,7 @@ static void all_arrays_start_at_zero(void **state) {
   cohort_group_free(group);
 }
 
-/* GRP-16: the message lists all arguments whose shapes are not known, or names the node with both shapes. */
+/* GRP-16: the message lists all arguments of unknown shape, or names the node with both shapes. */
 static void shapes_that_do_not_follow_are_named(void **state) {
   cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("other")));
   cohort_symbol *two = node("dot", "product", NO_ATTRS, INPUTS(variable("left"), variable("right")));
@@ -306,7 +307,7 @@ static void shapes_that_do_not_follow_are_named(void **state) {
   assert_null(group);
 }
 
-/* GRP-16, GRP-21: two arguments, auxiliary states, or names of states that are one are refused by name. */
+/* GRP-16, GRP-21: arguments, auxiliary states or state names that occur twice are refused by name. */
 static void names_that_come_twice_are_refused(void **state) {
   cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("data")));
   cohort_symbol *first = node("BatchNorm", "bn", BATCH_NORM, INPUTS(variable("data"), variable("g"), variable("b")));
@@ -326,7 +327,8 @@ static void names_that_come_twice_are_refused(void **state) {
   assert_null(group);
 }
 
-/* Without names the parameters are all arguments but data, labels and states; an empty list is no parameters. */
+/* Without a list of names, all arguments but data, labels and states are parameters; an empty list means no
+ * parameters. */
 static void without_names_all_but_inputs_and_states_are_parameters(void **state) {
   static const char *const states[] = {"memory"};
   const cohort_context cpus[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
@@ -344,7 +346,7 @@ static void without_names_all_but_inputs_and_states_are_parameters(void **state)
   names_are(group, COHORT_GROUP_PARAMS, NAMES("fc_weight", "fc_bias", "bn_gamma", "bn_beta"));
   names_are(group, COHORT_GROUP_GRADS, NAMES("fc_weight", "fc_bias", "bn_gamma", "bn_beta"));
   cohort_group_free(group);
-  /* A loss's label is none either where it is not described. */
+  /* The label of a loss is no parameter either if it has no descriptor. */
   ok(cohort_group_create(symbol, cpus, 2, data, NULL, NULL, 0, 0, &options, &group));
   names_are(group, COHORT_GROUP_PARAMS, NAMES("fc_weight", "fc_bias", "bn_gamma", "bn_beta"));
   cohort_group_free(group);
@@ -365,7 +367,7 @@ static void note_label(int32_t level, const char *message, void *user_data) {
   if (level == COHORT_LOG_WARNING && strstr(message, "'label' of 'lro'")) ++*(int *)user_data;
 }
 
-/* A loss that would train on a label which nobody gives is worth a warning; inference is not. */
+/* A loss that would train on a label that is never loaded causes a warning; in inference it does not. */
 static void a_label_that_is_bound_to_nothing_is_a_warning(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   int count = 0;
@@ -388,7 +390,7 @@ static void note_level(int32_t level, const char *message, void *user_data) {
   if (strstr(message, "too small")) *(int32_t *)user_data = level;
 }
 
-/* GRP-24: what a group has to say goes to its own function, or else to that of the library. */
+/* GRP-24: a group logs to its own function if it has one, otherwise to that of the library. */
 static void messages_go_to_the_library_without_a_function(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_group *small = bind_regression(1, 2, NULL), *large;
@@ -411,7 +413,7 @@ static void messages_go_to_the_library_without_a_function(void **state) {
   cohort_group_free(small);
 }
 
-/* GRP-17, GRP-21: the lists of a group, in their orders; a gradient that there is not is NULL. */
+/* GRP-17, GRP-21: the lists of a group, each in its order; a gradient that does not exist is NULL. */
 static void a_group_shows_all_its_arrays(void **state) {
   const int32_t with_axes[] = {COHORT_GROUP_DATA, COHORT_GROUP_LABELS, COHORT_GROUP_OUTPUTS, COHORT_GROUP_INPUT_GRADS};
   cohort_group *group = bind_many();
@@ -450,7 +452,7 @@ static void a_group_shows_all_its_arrays(void **state) {
   cohort_group_free(group);
 }
 
-/* GRP-17: what is shown is what runs. */
+/* GRP-17: the arrays of these lists are those that the group computes with. */
 static void the_arrays_shown_are_live(void **state) {
   cohort_group *group = bind_regression(2, 2, NULL);
   cohort_executor *executor = executor_of(group, 1);
@@ -471,8 +473,8 @@ static void the_arrays_shown_are_live(void **state) {
   cohort_group_free(group);
 }
 
-/* GRP-19: options hold for the group as it is made, in whatever order they were written; without labels and a shared
- * group there are none. */
+/* GRP-19: the options in effect are the same in whatever order the caller filled them in; labels and the shared group
+ * are optional. */
 static void options_have_no_order(void **state) {
   const char *const names[2][2] = {{"data", "fc_weight"}, {"fc_weight", "data"}};
   const char *const words[2][2] = {{"add", "null"}, {"null", "add"}};
@@ -501,8 +503,8 @@ static void options_have_no_order(void **state) {
   }
 }
 
-/* GRP-20: an output of several rows a sample has the lengths of all devices together; one without batch axis, its own.
- */
+/* GRP-20: an output with several rows per sample has the rows of all devices together; one without batch axis has its
+ * own. */
 static void output_shapes_are_sums_over_the_devices(void **state) {
   const char *const layouts[] = {"N", "C"};
   const int64_t expected[] = {15, 9};
@@ -540,7 +542,7 @@ static cohort_error *try_late(const cohort_group_options *options, cohort_group 
   return try_bind(out_group, late, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), options);
 }
 
-/* The outputs of both devices lie on these cpus. */
+/* Checks that the outputs of both devices are on these cpus. */
 static void outputs_lie_on(cohort_group *group, int32_t first, int32_t second) {
   const int32_t expected[] = {first, second};
   size_t device;
@@ -561,7 +563,7 @@ static void outputs_lie_on(cohort_group *group, int32_t first, int32_t second) {
   cohort_group_free(group);
 }
 
-/* GRP-25, DIF-21: where groups of nodes go, the same for all devices or for each device its own. */
+/* GRP-25, DIF-21: contexts for groups of nodes, the same for all devices or separate for each device. */
 static void groups_of_nodes_go_where_each_device_has_them(void **state) {
   const char *const names[] = {"late", "other"};
   const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 4}, {COHORT_DEVICE_CPU, 5}};
@@ -584,7 +586,7 @@ static void groups_of_nodes_go_where_each_device_has_them(void **state) {
   options.contexts_per_ctx_group = 3;
   fails(try_late(&options, &group), COHORT_ERROR_INVALID_ARGUMENT, "contexts_per_ctx_group");
   options.contexts_per_ctx_group = 2;
-  options.ctx_group_contexts = missing; /* device 0's map has "other" alone */
+  options.ctx_group_contexts = missing; /* device 0's map has only "other" */
   options.num_ctx_groups = 2;
   fails(try_late(&options, &group), COHORT_ERROR_DEVICE, "'late'");
   assert_null(group);

@@ -2,7 +2,7 @@
 /* How the outputs of the devices are merged: OUT-01 to OUT-06. */
 #include "support/group_tests.h"
 
-/* The context of an array, which is freed, is this CPU. */
+/* Checks that an array, which is freed, is on this CPU. */
 static void is_on_cpu(cohort_ndarray *array, int32_t device_id) {
   cohort_context context = {-1, -1};
 
@@ -31,8 +31,7 @@ static void outputs_are_where_their_devices_are(void **state) {
   cohort_group_free(group);
 }
 
-/* OUT-02, OUT-03: without __layout__ a head is joined along axis 0, whatever it is: the layout is read, not inferred.
- */
+/* OUT-02, OUT-03: any head without __layout__ is joined along axis 0: layouts are read, not inferred. */
 static void heads_without_layout_are_joined_along_axis_0(void **state) {
   const struct {
     const char *axis;
@@ -63,7 +62,7 @@ static void heads_without_layout_are_joined_along_axis_0(void **state) {
   }
 }
 
-/* OUT-04: of one device, and of a head without batch axis, the merged array is device 0's own. */
+/* OUT-04: on one device, and for a head without batch axis, the merged array is device 0's own. */
 static void a_merged_output_of_one_part_is_that_part(void **state) {
   size_t devices;
 
@@ -83,7 +82,7 @@ static void a_merged_output_of_one_part_is_that_part(void **state) {
   }
 }
 
-/* OUT-05: parts of three rows and of two do not fit side by side. */
+/* OUT-05: slices of three rows and of two cannot be joined along another axis. */
 static void parts_that_do_not_fit_are_not_joined(void **state) {
   cohort_symbol *symbol = node("relu", "r", ATTRS("__layout__", "CN"), INPUTS(variable("data")));
   cohort_group *group = bind(symbol, 2, desc("data", SHAPE(5, 2), NULL), NULL, NO_NAMES, NULL);

@@ -4,7 +4,7 @@
 
 #include "support/group_tests.h"
 
-/* fc1 and fc2, two by two each, over a batch of four rows of two; parameters named in the other order. */
+/* fc1 and fc2, two by two each, over a batch of four rows of two; parameters are given in the other order. */
 static cohort_group *bind_two_layers(size_t num_contexts) {
   cohort_symbol *symbol =
       node("FullyConnected", "fc1", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(variable("data")));
@@ -29,7 +29,7 @@ static cohort_ndarray *zeros(const int64_t *shape, int32_t num_axes, int32_t dty
   return array;
 }
 
-/* PRM-01: a parameter goes to every device, converted; the source is not kept. */
+/* PRM-01: a parameter is copied to every device, converted; the group does not keep the source. */
 static void a_parameter_is_copied_to_every_device(void **state) {
   const int64_t numbers[] = {3, -4};
   cohort_group *group = bind_regression(2, 4, NULL);
@@ -48,7 +48,7 @@ static void a_parameter_is_copied_to_every_device(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-02: what is not named keeps its value; any argument may be named; an empty list is fine. */
+/* PRM-02: parameters that are not named keep their value; any argument may be named; an empty list is fine. */
 static void any_argument_may_be_set_and_the_rest_stay(void **state) {
   cohort_group *group = bind_two_layers(1);
   cohort_arrays *none = NULL;
@@ -74,13 +74,13 @@ static void a_label_may_be_set_like_a_parameter(void **state) {
   (void)state;
   fill(device_array(group, COHORT_GROUP_LABELS, 0, 0), 3);
   fails(try_set_params(group, named("label", counted(SHAPE(4, 1), 1)), NULL, 0), COHORT_ERROR_SHAPE, "label");
-  ok(try_set_params(group, named("label", counted(SHAPE(2, 1), 1)), NULL, 0)); /* of a device's shape, on all */
+  ok(try_set_params(group, named("label", counted(SHAPE(2, 1), 1)), NULL, 0)); /* one device's shape */
   holds_free(device_array(group, COHORT_GROUP_LABELS, 0, 0), 0, 1);
   holds_free(device_array(group, COHORT_GROUP_LABELS, 0, 1), 0, 1);
   cohort_group_free(group);
 }
 
-/* PRM-03: unknown names are refused, or skipped where that is asked for; arguments and states are looked up apart. */
+/* PRM-03: unknown names are refused, or skipped on request; arguments and states are looked up separately. */
 static void unknown_names_are_refused_or_skipped(void **state) {
   cohort_group *group = bind_batch_norm(2);
 
@@ -109,7 +109,7 @@ static void auxiliary_states_stay_when_none_are_given(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-05: one array of another shape, and none is copied. */
+/* PRM-05: if one array has another shape, none is copied. */
 static void one_wrong_shape_and_nothing_is_copied(void **state) {
   cohort_group *group = bind_two_layers(2);
   cohort_arrays *params = named("fc1_weight", floats(SHAPE(2, 2), FLOATS(1, 2, 3, 4)));
@@ -121,7 +121,7 @@ static void one_wrong_shape_and_nothing_is_copied(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-05: what is wrong with an auxiliary state, or unknown, keeps the arguments from being copied too. */
+/* PRM-05: a wrong or unknown auxiliary state keeps the arguments from being copied, too. */
 static void one_wrong_state_and_no_parameter_is_copied(void **state) {
   cohort_group *group = bind_batch_norm(2);
   cohort_arrays *params = named("bn_beta", counted(SHAPE(2), 1));
@@ -155,7 +155,7 @@ static void parameters_go_by_name(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-09: means are paired by name, whatever the order of the targets and of param_names. */
+/* PRM-09: means are paired with targets by name, in whatever order the targets and param_names are. */
 static void means_are_paired_by_name(void **state) {
   cohort_group *group = bind_two_layers(2);
   cohort_ndarray *first = zeros(SHAPE(2, 2), COHORT_DTYPE_FLOAT32), *second = zeros(SHAPE(2, 2), COHORT_DTYPE_FLOAT32);
@@ -174,7 +174,7 @@ static void means_are_paired_by_name(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-06: targets may be on any context, and auxiliary states have theirs beside those of the parameters. */
+/* PRM-06: targets may be on any context, and those of auxiliary states are given beside those of the parameters. */
 static void targets_may_be_anywhere(void **state) {
   const cohort_context far = {COHORT_DEVICE_CPU, 7};
   const char *const names[] = {"bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"};
@@ -199,7 +199,7 @@ static void targets_may_be_anywhere(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-06: the mean over the devices goes into the caller's own array, converted; extra targets are left alone. */
+/* PRM-06: the mean over the devices is written to the caller's array, converted; extra targets are left alone. */
 static void the_mean_goes_into_the_arrays_of_the_caller(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_ndarray *target = zeros(SHAPE(1, 2), COHORT_DTYPE_FLOAT32), *whole = zeros(SHAPE(1, 2), COHORT_DTYPE_INT32);
@@ -224,7 +224,7 @@ static void the_mean_goes_into_the_arrays_of_the_caller(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-06: every element of a long parameter has its own mean, whatever pieces it is made in. */
+/* PRM-06: every element of a long parameter has its own mean, in whatever pieces they are computed. */
 static void a_long_parameter_has_the_mean_of_each_element(void **state) {
   enum { kLong = 5003 };
   static float found[kLong];
@@ -249,7 +249,7 @@ static void a_long_parameter_has_the_mean_of_each_element(void **state) {
   for (i = 0; i < kLong; ++i) assert_true(found[i] == 7 * (float)i / 3);
   cohort_ndarray_free(mean);
   cohort_arrays_free(arg);
-  arg = named("fc_weight", device_array(group, COHORT_GROUP_PARAMS, 0, 1)); /* one of those that it is the mean of */
+  arg = named("fc_weight", device_array(group, COHORT_GROUP_PARAMS, 0, 1)); /* one of the arrays that are averaged */
   ok(cohort_group_get_params(group, arg, NULL));
   mean = device_array(group, COHORT_GROUP_PARAMS, 0, 1);
   ok(cohort_ndarray_read(mean, found, sizeof(found)));
@@ -279,7 +279,7 @@ static void auxiliary_states_are_averaged_too(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-07: every parameter has a target of its shape, else nothing is written. */
+/* PRM-07: every parameter needs a target of its shape, otherwise nothing is written. */
 static void every_parameter_has_a_target(void **state) {
   cohort_group *group = bind_two_layers(2);
   cohort_ndarray *target = zeros(SHAPE(2, 2), COHORT_DTYPE_FLOAT32);
@@ -304,7 +304,7 @@ static void every_parameter_has_a_target(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-08: a mean of float16 is summed wider than float16, so that 40000 and 40000 make 40000. */
+/* PRM-08: a mean of float16 is summed in a wider type, so that the mean of 40000 and 40000 is 40000. */
 static void a_mean_of_float16_does_not_overflow(void **state) {
   cohort_symbol *symbol = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("shift")));
   cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
@@ -349,7 +349,7 @@ static cohort_group *bind_shift(size_t num_contexts, int32_t dtype) {
   return group;
 }
 
-/* The mean of the numbers on the devices, read through a target of a dtype. */
+/* The mean of the devices' numbers, read through a target of a dtype. */
 static void mean_is(const cohort_group *group, int32_t dtype, const void *expected, size_t bytes) {
   cohort_ndarray *target = zeros(SHAPE(1), dtype);
   cohort_arrays *targets = NULL;
@@ -371,7 +371,7 @@ static void set_number(const cohort_group *group, size_t device, const void *num
   cohort_ndarray_free(array);
 }
 
-/* PRM-08: a mean of integers is summed wider, cut toward zero where its target is of integers, and only there. */
+/* PRM-08: a mean of integers is summed in a wider type, and truncated toward zero only if its target is of integers. */
 static void a_mean_of_integers_is_cut_last(void **state) {
   const int32_t pairs[][3] = {{1, 4, 2}, {-1, -4, -2}, {INT32_MAX, INT32_MAX, INT32_MAX}};
   const int64_t large[] = {(INT64_C(1) << 62) + 1, (INT64_C(1) << 62) + 3}, middle = (INT64_C(1) << 62) + 2;
@@ -412,7 +412,7 @@ static void a_mean_of_float64_is_as_exact(void **state) {
   cohort_group_free(group);
 }
 
-/* PRM-11: nothing brings devices together that the host has set apart. */
+/* PRM-11: if the caller gives devices different parameters, nothing makes them equal again. */
 static void devices_stay_apart_until_the_host_acts(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_executor *executor = NULL;
@@ -429,7 +429,7 @@ static void devices_stay_apart_until_the_host_acts(void **state) {
   cohort_group_free(group);
 }
 
-/* What was not given is told, or refused with nothing copied; the devices then hold what was given. */
+/* Missing parameters are reported, or refused with nothing copied; otherwise the devices hold the given ones. */
 static void parameters_that_are_missing_are_told(void **state) {
   cohort_symbol *fc = node("FullyConnected", "fc", ATTRS("num_hidden", "1"), INPUTS(variable("data")));
   cohort_symbol *bn = node("BatchNorm", "bn", NO_ATTRS, INPUTS(fc));
@@ -463,7 +463,7 @@ static void parameters_that_are_missing_are_told(void **state) {
   ok(cohort_descs_num(missing, &num));
   assert_int_equal(num, 0);
   cohort_descs_free(missing);
-  /* An empty list says that all are missing, instead of leaving zeros in silence. */
+  /* With an empty list all are reported missing; they are not silently left zero. */
   ok(cohort_arrays_create(&none));
   fails(cohort_group_assign_params(group, none, NULL, 0, 0, NULL), COHORT_ERROR_NAME, "'fc_weight', 'fc_bias', 'bn_");
   add_named(arg, "of_another", floats(SHAPE(1), FLOATS(1)));
@@ -475,8 +475,8 @@ static void parameters_that_are_missing_are_told(void **state) {
   cohort_group_free(group);
 }
 
-/* Seven rows on two devices, four and three of them: a parameter of the rows' shape is another one on each. There is no
- * mean of it, and no sum of its gradients; each device by itself may train it. */
+/* Seven rows on two devices, four and three of them: a parameter with a row per sample has another shape on each. It
+ * has no mean, and its gradients no sum; each device may train it separately. */
 static void a_parameter_that_follows_the_batch_is_each_devices_own(void **state) {
   static const cohort_update_mode summing[] = {COHORT_UPDATE_ON_STORE, COHORT_UPDATE_PER_DEVICE};
   cohort_symbol *symbol = node("elemwise_mul", "product", NO_ATTRS, INPUTS(variable("data"), variable("own")));
@@ -501,7 +501,7 @@ static void a_parameter_that_follows_the_batch_is_each_devices_own(void **state)
   cohort_group_free(group);
 }
 
-enum { LARGE = 800, LARGE_LAYERS = 4 }; /* 2.6 MB a layer */
+enum { LARGE = 800, LARGE_LAYERS = 4 }; /* 2.6 MB per layer */
 
 static void have_all(cohort_arrays *list, size_t index, float expected) {
   static float values[LARGE * LARGE];
@@ -515,8 +515,8 @@ static void have_all(cohort_arrays *list, size_t index, float expected) {
   cohort_ndarray_free(array);
 }
 
-/* PRM-01, PRM-06: of large parameters, which devices copy side by side; one device's own may be what all are given, and
- * one array, or slices of one, the targets of several parameters. */
+/* PRM-01, PRM-06: large parameters are copied to the devices in parallel. The source may be one device's own array, and
+ * one array, or slices of one, may be the targets of several parameters. */
 static void large_parameters_are_copied_as_small_ones_are(void **state) {
   cohort_arrays *lists[2] = {NULL, NULL}, *targets = NULL;
   cohort_ndarray *one = NULL;
@@ -561,7 +561,7 @@ static void large_parameters_are_copied_as_small_ones_are(void **state) {
   ok(cohort_arrays_get(targets, 3, &one));
   ok(cohort_arrays_set(targets, names[2], one));
   ok(cohort_group_get_params(group, targets, NULL));
-  have_all(targets, 2, 10); /* the later one's */
+  have_all(targets, 2, 10); /* that of the later one */
   cohort_ndarray_free(one);
 
   one = zeros(SHAPE(LARGE_LAYERS * LARGE, LARGE), COHORT_DTYPE_FLOAT32);

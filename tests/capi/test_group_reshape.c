@@ -14,7 +14,7 @@ static void reshape(cohort_group *group, cohort_descs *data, cohort_descs *label
   ok(try_reshape(group, data, label));
 }
 
-/* Reshapes bind_regression() to this batch. */
+/* Reshapes bind_regression() to a batch of this size. */
 static void reshape_to(cohort_group *group, int64_t batch) {
   reshape(group, desc("data", SHAPE(batch, 2), NULL), desc("label", SHAPE(batch, 1), NULL));
 }
@@ -43,7 +43,7 @@ static void slice_is(const cohort_group *group, size_t device, int64_t begin, in
   assert_int_equal(found_end, end);
 }
 
-/* Batch size, slices, axes and shapes are those of a batch of five on two devices, transposed. */
+/* Checks batch size, slices, axes and shapes for a batch of five on two devices, transposed. */
 static void is_bound_to_five_columns(const cohort_group *group) {
   int64_t batch_size = -1;
   int32_t axis = -7;
@@ -64,7 +64,7 @@ static cohort_group *bind_relu(size_t num_contexts, int64_t rows, int64_t cols, 
               desc("data", SHAPE(rows, cols), layout), NULL, NO_NAMES, options);
 }
 
-/* BND-01: binding again and reshaping work out batch size, slices and axes, and give arrays of the new shapes. */
+/* BND-01: binding again and reshaping recompute batch size, slices and axes, and give arrays of the new shapes. */
 static void batch_size_slices_and_axes_are_worked_out_anew(void **state) {
   cohort_group *group = bind_relu(2, 4, 2, "NC", NULL);
   cohort_descs *data = desc("data", SHAPE(2, 5), "CN");
@@ -80,7 +80,8 @@ static void batch_size_slices_and_axes_are_worked_out_anew(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-01, BND-02: bound again, a group may share memory with another; what cannot be bound leaves it as it was. */
+/* BND-01, BND-02: when bound again, a group may share memory with another; a bind that is refused leaves the group as
+ * it was. */
 static void a_bind_that_fails_changes_nothing(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL), *other = bind_regression(2, 12, NULL);
   cohort_descs *data = desc("data", SHAPE(6, 2), NULL), *label = desc("label", SHAPE(5, 1), NULL);
@@ -104,7 +105,8 @@ static void a_bind_that_fails_changes_nothing(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-03, BND-04: from large to small and back is the same memory; parameters and their gradients never move. */
+/* BND-03, BND-04: a reshape from large to small and back gives the same memory; parameters and their gradients never
+ * move. */
 static void small_batches_lie_in_the_memory_of_large_ones(void **state) {
   cohort_group *group = bind_regression(2, 8, NULL);
   void *const data = memory_of(group, COHORT_GROUP_DATA, 0, 1), *const label =
@@ -127,7 +129,7 @@ static void small_batches_lie_in_the_memory_of_large_ones(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-03, BND-04: a larger batch gets new arrays; an executor of before keeps its own, and runs on them. */
+/* BND-03, BND-04: a larger batch gets new arrays; an earlier executor keeps its own, and runs on them. */
 static void large_batches_get_new_arrays(void **state) {
   cohort_group *group = bind_regression(1, 2, NULL);
   void *const data = memory_of(group, COHORT_GROUP_DATA, 0, 0), *const weight =
@@ -147,8 +149,7 @@ static void large_batches_get_new_arrays(void **state) {
   ok(cohort_executor_array(before, COHORT_EXECUTOR_OUTPUTS, 0, &output));
   holds_free(output, 10, 32);
   cohort_executor_free(before);
-  reshape_to(group,
-             1); /* a shape not seen before, so it is made anew: from the arrays bound first, not from the forty */
+  reshape_to(group, 1); /* a new shape: its executor is made from the arrays bound first, not from the forty */
   assert_ptr_equal(memory_of(group, COHORT_GROUP_DATA, 0, 0), data);
   reshape_to(group, 2);
   assert_ptr_equal(memory_of(group, COHORT_GROUP_DATA, 0, 0), data);
@@ -162,8 +163,8 @@ static cohort_group *bind_batch_norm(int64_t rows) {
   return bind(bn, 1, desc("data", SHAPE(rows, 2), NULL), NULL, NAMES("bn_gamma"), NULL);
 }
 
-/* BND-04: auxiliary states keep memory and values. BND-07: neither they nor parameters may change shape; what is
- * neither may. */
+/* BND-04: auxiliary states keep memory and values. BND-07: they and parameters may not change shape; other arrays
+ * may. */
 static void auxiliary_states_stay_over_a_reshape(void **state) {
   cohort_group *group = bind_batch_norm(4);
   void *const mean = memory_of(group, COHORT_GROUP_AUX, 0, 0);
@@ -182,7 +183,7 @@ static void auxiliary_states_stay_over_a_reshape(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-05, BND-06: arrays that grow start at zero, each time; so "add", which stays "add", adds to nothing. */
+/* BND-05, BND-06: arrays that grow start at zero each time; grad_req "add" is kept, and adds to zeros. */
 static void grown_gradients_start_at_zero(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_group *group;
@@ -204,7 +205,7 @@ static void grown_gradients_start_at_zero(void **state) {
     backward(group, NULL);
     holds_free(device_array(group, COHORT_GROUP_INPUT_GRADS, 0, 0), 10, 100, 32, 320);
     holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 0), 7 + 64,
-               7 + 106); /* a parameter's stays, and is added to */
+               7 + 106); /* the array of a parameter stays, and is added to */
     reshape_to(group, 1);
   }
   reshape_to(group, 3);
@@ -218,7 +219,7 @@ static void count_calls(const char *name, cohort_ndarray *array, void *user_data
   if (strcmp(name, "r_output") == 0) ++*(int *)user_data;
 }
 
-/* BND-06: a monitor and the contexts of groups of nodes stay. */
+/* BND-06: a monitor and the contexts of node groups stay. */
 static void monitors_and_contexts_stay_over_a_reshape(void **state) {
   const char *const names[] = {"late"};
   const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 7}};
@@ -247,7 +248,7 @@ static void monitors_and_contexts_stay_over_a_reshape(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-07: labels that are not described, states and other arguments follow the batch. */
+/* BND-07: labels without descriptors, states and other arguments follow the batch. */
 static void what_is_no_parameter_follows_the_batch(void **state) {
   const char *const states[] = {"memory"};
   cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(linear("1"), variable("memory")));
@@ -275,7 +276,7 @@ static void what_is_no_parameter_follows_the_batch(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-08: a layout alone is a change too, and splits the batch another way; another dtype is refused. */
+/* BND-08: another layout alone is a change too, and slices the batch differently; another dtype is refused. */
 static void another_layout_splits_another_way(void **state) {
   cohort_group *group = bind_relu(2, 2, 2, "NC", NULL);
   cohort_descs *wide = NULL;
@@ -293,7 +294,7 @@ static void another_layout_splits_another_way(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-10: with the labels go their names and axes; metrics have nothing to compare then. They may come back. */
+/* BND-10: without labels their names and axes are gone, and metrics have nothing to compare. Labels may come back. */
 static void dropped_labels_leave_nothing_behind(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_ndarray *label = counted(SHAPE(4, 1), 0), *array = NULL;
@@ -318,8 +319,8 @@ static void dropped_labels_leave_nothing_behind(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-11: a group takes no batch of another shape; its host may reshape it to the batch. BND-13: names and shapes are
- * enough for that. */
+/* BND-11: a group refuses a batch of another shape; the caller may reshape the group to the batch. BND-13: names and
+ * shapes suffice for that. */
 static void a_host_may_reshape_to_a_batch(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_ndarray *batch = counted(SHAPE(2, 2), 1);
@@ -344,7 +345,7 @@ static void a_host_may_reshape_to_a_batch(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-12: outputs read before can still be read, until the next pass. */
+/* BND-12: outputs that were read before stay readable until the next pass. */
 static void outputs_of_before_can_be_read_after_a_reshape(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   cohort_ndarray *whole, *part;
@@ -362,7 +363,7 @@ static void outputs_of_before_can_be_read_after_a_reshape(void **state) {
   cohort_ndarray_free(part);
 }
 
-/* DIF-16, BND-03: what is compared are the descriptors as they are now: back to those of before is a change. */
+/* DIF-16, BND-03: the new descriptors are compared with the current ones: going back to earlier ones is a change. */
 static void back_to_the_first_shape_is_a_change(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
 
@@ -372,7 +373,7 @@ static void back_to_the_first_shape_is_a_change(void **state) {
   shape_is(group, COHORT_GROUP_DATA, 0, 0, 2, 2);
   forward(group, counted(SHAPE(4, 2), 1), counted(SHAPE(4, 1), 0), 1);
   holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 10, 32, 54, 76);
-  reshape_to(group, 4); /* none: backward needs no new forward */
+  reshape_to(group, 4); /* no change: backward needs no new forward */
   backward(group, NULL);
   cohort_group_free(group);
 }

@@ -6,7 +6,7 @@
 
 #define MOST_CONTEXTS 8
 
-/* The slices of a batch have these sizes, follow one another from 0 and cover the batch. */
+/* Checks that the slices have these sizes, follow one another from 0 and cover the batch. */
 static void sizes_are(int64_t batch, const double *workload, size_t num, int32_t rounding, const int64_t *sizes) {
   int64_t begin[MOST_CONTEXTS], end[MOST_CONTEXTS], next = 0;
   size_t i;
@@ -33,7 +33,7 @@ static void refused(int64_t batch, const double *workload, size_t num, int32_t r
   assert_int_equal(end[0], -7);
 }
 
-/* WRK-01, WRK-03: shares are rounded, what is missing goes to the last device, what is too much is cut off the last. */
+/* WRK-01, WRK-03: shares are rounded; missing rows are added to the last device, excess rows are cut off the last. */
 static void shares_follow_the_workload(void **state) {
   (void)state;
   sizes_are(10, WORKLOAD(1, 2), COHORT_ROUNDING_HALF_UP, SIZES(3, 7));
@@ -46,7 +46,7 @@ static void shares_follow_the_workload(void **state) {
   sizes_are(5, WORKLOAD(3.5), COHORT_ROUNDING_HALF_UP, SIZES(5));
 }
 
-/* WRK-02: the modes differ where a share ends in a half, and only there. */
+/* WRK-02: the modes differ only where a share ends in a half. */
 static void halves_go_up_or_to_the_even_number(void **state) {
   (void)state;
   sizes_are(5, EQUAL(2), COHORT_ROUNDING_HALF_EVEN, SIZES(2, 3));
@@ -61,7 +61,7 @@ static void halves_go_up_or_to_the_even_number(void **state) {
   sizes_are(8, EQUAL(2), COHORT_ROUNDING_HALF_UP, SIZES(4, 4));
 }
 
-/* WRK-04: a device without samples is refused, also where both roundings make one of a batch that is large enough. */
+/* WRK-04: a device without samples is refused, even if the batch is large enough and only rounding has emptied it. */
 static void a_device_without_samples_is_refused(void **state) {
   const int32_t modes[] = {COHORT_ROUNDING_HALF_UP, COHORT_ROUNDING_HALF_EVEN};
   size_t i;
@@ -74,10 +74,10 @@ static void a_device_without_samples_is_refused(void **state) {
     refused(0, EQUAL(1), modes[i], "batch of 0 over 1 contexts");
   }
   refused(2, WORKLOAD(1, 3), COHORT_ROUNDING_HALF_EVEN, "batch of 2 over 2 contexts with workloads [1, 3]");
-  sizes_are(2, WORKLOAD(1, 3), COHORT_ROUNDING_HALF_UP, SIZES(1, 1)); /* half of one and one and a half, both up */
+  sizes_are(2, WORKLOAD(1, 3), COHORT_ROUNDING_HALF_UP, SIZES(1, 1)); /* 0.5 and 1.5, both rounded up */
 }
 
-/* WRK-04: the balanced mode works whenever every device can have a sample. */
+/* WRK-04: the balanced mode works whenever there are enough samples for all devices. */
 static void the_balanced_mode_gives_each_device_a_sample(void **state) {
   int64_t begin[MOST_CONTEXTS], end[MOST_CONTEXTS], batch;
   size_t num;
@@ -135,7 +135,7 @@ static void slice_is(const cohort_group *group, size_t device, int64_t begin, in
   assert_int_equal(found_end, end);
 }
 
-/* GRP-03, GRP-04: a group splits by its workload, in mode half_up if it is not told another. */
+/* GRP-03, GRP-04: a group splits by its workload, in mode half_up unless another is given. */
 static void a_group_splits_by_its_workload(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   const double workload[] = {1, 2};
@@ -163,7 +163,7 @@ static void a_group_splits_by_its_workload(void **state) {
   cohort_group_free(group);
 }
 
-/* Binding six rows on two devices with these options is refused. */
+/* Checks that binding six rows on two devices with these options is refused. */
 static void bind_is_refused(const cohort_group_options *options, const char *words) {
   cohort_group *group = NULL;
 
@@ -173,7 +173,7 @@ static void bind_is_refused(const cohort_group_options *options, const char *wor
   assert_null(group);
 }
 
-/* WRK-06: there is one workload a context, not fewer and not more. DIF-02, GRP-03: none at all means equal shares. */
+/* WRK-06: there must be exactly one workload per context. DIF-02, GRP-03: an empty list means equal shares. */
 static void a_group_takes_one_workload_a_context(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   const double workload[] = {1, 2, 1};
@@ -195,8 +195,8 @@ static void a_group_takes_one_workload_a_context(void **state) {
   cohort_group_free(group);
 }
 
-/* WRK-07, GRP-04: explicit slices are one a context, follow one another from 0 to the batch size without gaps, and hold
- * something; they win over workloads. */
+/* WRK-07, GRP-04: explicit slices, one per context, follow one another from 0 to the batch size without gaps, and none
+ * is empty; they override workloads. */
 static void a_group_takes_explicit_slices(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   const double workload[] = {1, 1};
@@ -226,7 +226,7 @@ static void a_group_takes_explicit_slices(void **state) {
   bind_is_refused(&options, "slices: expected one for each of 2 contexts, found 1");
 }
 
-/* WRK-04: the group refuses the batch, says which one and over how many, and leaves nothing behind. */
+/* WRK-04: the group refuses the batch with its size and the number of contexts, and leaves nothing behind. */
 static void a_batch_too_small_for_its_devices_is_refused(void **state) {
   cohort_group *group = NULL;
 
@@ -237,7 +237,7 @@ static void a_batch_too_small_for_its_devices_is_refused(void **state) {
   assert_null(group);
 }
 
-/* However large a batch is, it is split at once and whole. */
+/* A batch of any size is split in constant time, without overflow. */
 static void huge_batches_are_split_at_once(void **state) {
   static const double workload[] = {1, 2, 3};
   int64_t begin[3] = {-1, -1, -1}, end[3] = {-1, -1, -1};

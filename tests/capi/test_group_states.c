@@ -58,7 +58,7 @@ static void a_state_is_pooled(void **state) {
   cohort_group_free(group);
 }
 
-/* STA-03: with several states, all devices of the first come first. Out is first + 10 * second. */
+/* STA-03: of several states, all devices of the first come first. The output is first + 10 * second. */
 static void states_come_one_after_the_other(void **state) {
   const char *const names[] = {"second", "first"};
   cohort_symbol *symbol = node("_plus_scalar", "no", ATTRS("scalar", "0"), INPUTS(variable("data")));
@@ -93,7 +93,7 @@ static void a_state_is_an_argument(void **state) {
   assert_null(group);
 }
 
-/* STA-02: the devices' arrays are live; a merged form there is not. */
+/* STA-02: the devices' arrays are live; there is no merged form. */
 static void states_are_live_and_never_merged(void **state) {
   cohort_group *group = bind_memory();
   cohort_ndarray *array = NULL;
@@ -107,7 +107,7 @@ static void states_are_live_and_never_merged(void **state) {
   cohort_group_free(group);
 }
 
-/* STA-03: one array for each state and device, converted; feeding outputs back is what it is for. */
+/* STA-03: one array for each state and device, converted; its purpose is to feed outputs back. */
 static void states_are_set_by_device(void **state) {
   const int32_t numbers[] = {1, 2, 3, 4};
   cohort_group *group = bind_memory();
@@ -133,7 +133,7 @@ static void states_are_set_by_device(void **state) {
   cohort_group_free(group);
 }
 
-/* STA-03, STA-05: wrong counts and shapes, both forms and neither are refused, and nothing is set. */
+/* STA-03, STA-05: refused, with nothing set, are wrong counts and shapes, both forms together, and neither. */
 static void wrong_states_are_refused(void **state) {
   cohort_group *group = bind_memory();
   cohort_ndarray *states[4];
@@ -154,7 +154,7 @@ static void wrong_states_are_refused(void **state) {
   cohort_group_free(group);
 }
 
-/* STA-04, STA-06: one value fills all, 0 too; states stay over forward passes. */
+/* STA-04, STA-06: one value, 0 too, fills all; states keep their values over forward passes. */
 static void a_value_fills_all_states_and_stays(void **state) {
   cohort_group *group = bind_memory();
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Several users of the library in one process: while a callback of one does not return, whatever another does on its
- * own objects goes on; and failed work is its owner's.
- */
+/* Several users of the library in one process: while a callback of one does not return, another can still use its own
+ * objects; and each user is told only of its own failed work. */
 #include <pthread.h>
 #include <time.h>
 
@@ -11,7 +9,7 @@
 enum { kPatience = 20 /* seconds */ };
 
 static struct {
-  pthread_mutex_t mutex; /* guards the rest */
+  pthread_mutex_t mutex; /* guards all the other fields */
   pthread_cond_t changed;
   int inside, let_go, other_done;
 } held = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0};
@@ -36,7 +34,7 @@ static int reached(const int *value) {
   return yes;
 }
 
-/* What any callback here does. */
+/* The body of every callback here: waits until it is released. */
 static void hold(void) {
   reach(&held.inside);
   reached(&held.let_go);
@@ -60,7 +58,7 @@ static cohort_executor *bound_exp(int64_t length) {
   return executor;
 }
 
-/* A little of everything, with a warning on the way. */
+/* Uses a bit of everything, and causes a warning on the way. */
 static void *use_the_library(void *data) {
   static const char newer[] =
       "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}], \"arg_nodes\": [0], \"heads\": [[0, 0, 0]],"
@@ -102,7 +100,7 @@ static void *use_the_library(void *data) {
   return data;
 }
 
-/* One thread is in a callback of its own by now, and another one uses the library as if it were not. */
+/* One thread is now inside a callback of its own, and another one uses the library as usual. */
 static void other_goes_on_beside(void *(*thread_in_callback)(void *)) {
   pthread_t in_callback, other;
   int was_inside, other_done;
@@ -191,7 +189,7 @@ static void logs_hold_nobody_up(void **state) {
 /* ---- when deleters run ------------------------------------------------------------------------------------------- */
 
 static struct {
-  cohort_ndarray *array; /* the last handle on lent memory */
+  cohort_ndarray *array; /* the last handle on the wrapped memory */
   int num_deleted, num_seen;
 } lent;
 
@@ -209,7 +207,7 @@ static void free_inside(const char *name, cohort_ndarray *array, void *user_data
   lent.num_seen += 1 + 100 * lent.num_deleted;
 }
 
-/* Wherever in a call the last reference goes, the deleter runs at the end of the call, when nothing of it is held. */
+/* Wherever in a call the last reference is dropped, the deleter runs at the end of the call, when no lock is held. */
 static void deleters_run_when_a_call_ends(void **state) {
   static float memory[3];
   const int64_t length = 3;
@@ -227,7 +225,7 @@ static void deleters_run_when_a_call_ends(void **state) {
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-/* What failed for one is not taken by another, who waits for everything and for itself. */
+/* A failure of one user's work is not reported to another, who waits for everything and then for its own work. */
 static void failures_stay_with_their_owner(void **state) {
   cohort_executor *failing, *good;
 

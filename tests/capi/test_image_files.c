@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images from bytes and from files. Those in tests/data/images are pictures of 11 rows of 13 pixels in the forms that
- * JPEG and PNG have; expected.params holds what MXNet 1.9.1 makes of each with flag 0 and 1. */
+ * JPEG and PNG have; expected.params holds the pixels that MXNet 1.9.1 reads from each with flag 0 and 1. */
 #include "support/boundary.h"
 
 #define DATA(name) "tests/data/images/" name
@@ -53,7 +53,7 @@ static size_t read_pixels(cohort_ndarray *pixels, int64_t channels, unsigned cha
   return (size_t)(HEIGHT * WIDTH * channels);
 }
 
-/* Each picture has the pixels that MXNet gives it; with the blue first, the same in another order. */
+/* Each picture has the pixels that MXNet reads; with blue first, the same pixels in the other channel order. */
 static void pictures_have_the_pixels_of_mxnets(void **state) {
   static const char *const names[] = {"rgb444.jpg", "rgb420.jpg", "rgb422.jpg", "prog.jpg",   "arith.jpg", "gray.jpg",
                                       "cmyk.jpg",   "ycck.jpg",   "rgbrgb.jpg", "exif6.jpg",  "gray8.png", "gray1.png",
@@ -90,7 +90,7 @@ static void pictures_have_the_pixels_of_mxnets(void **state) {
   cohort_arrays_free(all);
 }
 
-/* The same by the name of a file, read each time. */
+/* The same from the name of a file, which is read each time. */
 static void pictures_are_read_from_files(void **state) {
   const char *key = "filename", *path = DATA("rgb8.png");
   unsigned char found[HEIGHT * WIDTH * 3], expected[HEIGHT * WIDTH * 3];
@@ -116,7 +116,7 @@ static void pictures_are_read_from_files(void **state) {
         "expected JPEG or PNG");
 }
 
-/* An error of the header comes at once, one of what follows with the pixels; frees what there is. */
+/* An error in the header is reported at once, one in the later data with the pixels; frees any arrays. */
 static int is_decoded(const file *image) {
   unsigned char pixels[HEIGHT * WIDTH * 3];
   cohort_ndarray *array = NULL;
@@ -136,7 +136,7 @@ static int is_decoded(const file *image) {
   return 0;
 }
 
-/* DEF-41: what is cut short is refused, wherever that is. */
+/* DEF-41: a file that is cut short anywhere is refused. */
 static void pictures_that_end_too_early_are_refused(void **state) {
   static const char *const names[] = {"rgb444.jpg", "prog.jpg", "rgb8.png", "rgba16.png"};
   size_t n, length;
@@ -146,7 +146,7 @@ static void pictures_that_end_too_early_are_refused(void **state) {
     const file whole = read_data(names[n]);
 
     assert_true(is_decoded(&whole));
-    for (length = 1; length + 12 < whole.length; length += 7) { /* the last bytes of a PNG say nothing */
+    for (length = 1; length + 12 < whole.length; length += 7) { /* the last bytes of a PNG carry no pixels */
       file part = whole;
 
       part.length = length;
@@ -155,7 +155,7 @@ static void pictures_that_end_too_early_are_refused(void **state) {
   }
 }
 
-/* Whatever a byte is, there are pixels or an error, and soon. */
+/* With any byte replaced, there are pixels or an error, without a long wait. */
 static void damaged_pictures_do_no_harm(void **state) {
   static const char *const names[] = {"rgb420.jpg", "prog.jpg", "arith.jpg", "cmyk.jpg", "pal4t.png", "rgba16.png"};
   size_t n, at;
@@ -173,7 +173,7 @@ static void damaged_pictures_do_no_harm(void **state) {
   }
 }
 
-/* A few bytes that say to go over all pixels of a large picture again and again. */
+/* A few bytes that tell the decoder to go over all pixels of a large picture again and again. */
 static void many_scans_of_a_large_picture_are_refused(void **state) {
   file image = read_data("prog.jpg");
   cohort_ndarray *pixels = NULL;

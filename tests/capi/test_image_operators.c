@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images: what files of golden cases do not hold, for it is random, at an edge, or other than in MXNet. */
+/* Image operators: cases that golden cases cannot hold, because they are random, at an edge, or differ from MXNet. */
 #include <math.h>
 
 #include "support/executor_tests.h"
@@ -38,7 +38,7 @@ static void refused(const char *op, const char *const *attrs, cohort_ndarray *in
   assert_null(out);
 }
 
-/* What an operator makes of one element. */
+/* The first element of an array of at most twelve; frees it. */
 static float first_of(cohort_ndarray *array) {
   float values[12];
   int64_t size = 0;
@@ -52,7 +52,7 @@ static float first_of(cohort_ndarray *array) {
 
 #define PIXEL floats(SHAPE(1, 1, 3), FLOATS(100, 50, 200))
 
-/* The grey image of three channels counts all of them. */
+/* The grey value of an image of three channels depends on all of them. */
 static void saturation_mixes_with_the_grey_image(void **state) {
   const float grey = 0.299f * 100 + 0.587f * 50 + 0.114f * 200;
   const char *const *half = ATTRS("min_factor", "0.5", "max_factor", "0.5");
@@ -106,7 +106,7 @@ static void jitter_without_distance_changes_nothing(void **state) {
   assert_true(first == first_of(applied("_image_random_color_jitter", some, PIXEL, 3)));
 }
 
-/* What is added to an image does not depend on it: gradients go through, as in MXNet. */
+/* Lighting adds a constant to an image: the gradient passes unchanged, as in MXNet. */
 static void gradients_go_through_lighting(void **state) {
   int random;
 
@@ -124,7 +124,7 @@ static void gradients_go_through_lighting(void **state) {
   }
 }
 
-/* DEF-67: MXNet hands the head gradient on as it is, with its pixels where the output has them. */
+/* DEF-67: the gradient moves pixels back to their places in the input; MXNet passes the head gradient on unchanged. */
 static void gradients_go_back_to_their_pixels(void **state) {
   static const struct {
     const char *op;

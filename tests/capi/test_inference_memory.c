@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What inference takes of memory beside the parameters themselves. */
+/* The memory that inference uses in addition to the parameters. */
 #include <stdio.h>
 
 #include "support/group_tests.h"
@@ -16,7 +16,7 @@ static size_t used_bytes(void) {
   return info.used_bytes;
 }
 
-/* Convolutions of many channels over few pixels, each with a norm behind it. */
+/* Convolutions of many channels over few pixels, each followed by a batch norm. */
 static cohort_symbol *convolutions(void) {
   cohort_symbol *symbol = variable("data");
   int layer;
@@ -50,7 +50,7 @@ static void run_convolutions(cohort_group *group) {
   ok(cohort_group_wait(group));
 }
 
-/* Weights are folded with the norms behind them and then reordered: what lies between the two is not kept. */
+/* Weights are folded with the norms behind them and then reordered: the folded ones are not kept. */
 static void one_copy_of_each_weight_is_derived(void **state) {
   const size_t before = used_bytes();
   cohort_group *group = bind_convolutions(1, NULL);
@@ -83,7 +83,7 @@ static void answers(cohort_group *group, float first, float second) {
   holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), first, second);
 }
 
-/* One array for all contexts, and for whoever has it: neither copied nor cleared. */
+/* The group, on all of its contexts, uses the caller's one array: it is neither copied nor cleared. */
 static void given_parameters_are_the_groups_own(void **state) {
   size_t num_contexts;
 
@@ -111,7 +111,7 @@ static void given_parameters_are_the_groups_own(void **state) {
   }
 }
 
-/* Of another type: a copy. What is not given is zeros. */
+/* A parameter of another type is copied; a missing one is zeros. */
 static void what_cannot_be_used_is_copied(void **state) {
   cohort_ndarray *weight = floats(SHAPE(1, 2), FLOATS(1, 10)), *wide = NULL;
   cohort_arrays *given = NULL;
@@ -176,7 +176,7 @@ static cohort_ndarray *answer_of(cohort_group *group) {
   return merged(group, COHORT_GROUP_OUTPUTS, 0);
 }
 
-/* A network whose parameters lie in their file: the same answer, at the price of what is derived from them. */
+/* A network whose parameters stay in their mapped file: the same answer, in the memory of the derived weights only. */
 static void mapped_parameters_answer_alike(void **state) {
   char prefix[TEMPORARY_PATH], file[TEMPORARY_PATH];
   cohort_arrays *args = NULL, *aux = NULL;
@@ -209,9 +209,9 @@ static void mapped_parameters_answer_alike(void **state) {
     assert_memory_equal(a, b, sizeof a);
     cohort_ndarray_free(second);
     if (pass == 0) assert_true(used_bytes() - before < (LAYERS + 2) * weight_bytes);
-    save_convolutions(prefix); /* another file under that name */
+    save_convolutions(prefix); /* another file of that name */
   }
-  { /* A change is seen, and stays out of the file. */
+  { /* A change is seen by the group, and is not written to the file. */
     cohort_ndarray *weight = NULL;
     size_t index = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference in int8: ranges from batches, layers on bytes, and what is refused. */
+/* Inference in int8: ranges from sample batches, int8 layers, and what is refused. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static cohort_symbol *convolution(const char *name, cohort_symbol *data, const c
   return node("Convolution", name, ATTRS("kernel", "(3, 3)", "num_filter", filters, "pad", "(1, 1)"), INPUTS(data));
 }
 
-/* The same symbol once more. */
+/* A second handle on the same symbol. */
 static cohort_symbol *again(const cohort_symbol *symbol) {
   cohort_symbol *same = NULL;
 
@@ -39,7 +39,7 @@ static cohort_symbol *again(const cohort_symbol *symbol) {
   return same;
 }
 
-/* Two residual blocks, of which the first adds what has a sign and the second what has none, and a head. */
+/* Two residual blocks, the first of which adds signed values and the second unsigned ones, and a head. */
 static cohort_symbol *network(void) {
   cohort_symbol *first = convolution("first", variable("data"), "16"), *kept = again(first);
   cohort_symbol *norm =
@@ -105,7 +105,7 @@ static size_t count_of(const char *text, const char *words) {
   return count;
 }
 
-/* Everything but the first bytes and the last numbers stays in bytes; the answer is near that of float32. */
+/* All layers but the first and last values are in int8; the answer is close to that of float32. */
 static void a_network_runs_in_bytes(void **state) {
   int32_t method;
 
@@ -146,7 +146,7 @@ static void a_network_runs_in_bytes(void **state) {
   }
 }
 
-/* Ranges that were kept bind the network to the same bits as the calibration that found them. */
+/* Saved ranges bind the network to the same bits as the calibration that found them. */
 static void ranges_that_were_kept_do_as_well(void **state) {
   int32_t method;
 
@@ -247,7 +247,8 @@ static void ranges_that_are_none_are_refused(void **state) {
   cohort_calibration_free(calibration);
 }
 
-/* Both answer, the most that they are apart is below a part of the largest number of the first; frees them. */
+/* Checks that the largest difference of both answers is below a fraction of the largest number of the first; frees
+ * them. */
 static void answer_alike_free(cohort_executor *const *executors, double part) {
   double difference = 0, largest = 0;
   float *answers[2];
@@ -268,7 +269,7 @@ static void answer_alike_free(cohort_executor *const *executors, double part) {
   }
 }
 
-/* Its answer is near that of float32 where two layers of different sizes are of one name. */
+/* Checks that the answer is close to that of float32 if two layers of different sizes have the same name. */
 static void layers_of_one_name_are_close(void **state) {
   cohort_executor *executor[2] = {NULL, NULL};
   cohort_calibration *calibration = NULL;
@@ -291,7 +292,7 @@ static void layers_of_one_name_are_close(void **state) {
   cohort_calibration_free(calibration);
 }
 
-/* Groups of three channels: no layer that oneDNN has in bytes. */
+/* Groups of three channels: oneDNN has no such int8 layer. */
 static void an_odd_layer_is_right(void **state) {
   cohort_executor *executor[2] = {NULL, NULL};
   cohort_calibration *calibration = NULL;
@@ -323,7 +324,7 @@ static void an_odd_layer_is_right(void **state) {
   cohort_calibration_free(calibration);
 }
 
-/* Layers that end in a clip, as those of MobileNetV2, one of them behind a sum, one without a kernel of oneDNN's. */
+/* Layers that end in a clip, as in MobileNetV2: one of them behind a sum, one without a oneDNN kernel. */
 static void clips_are_parts_of_their_layers(void **state) {
   cohort_executor *executor[2] = {NULL, NULL};
   cohort_calibration *calibration = NULL;
@@ -363,7 +364,7 @@ static void clips_are_parts_of_their_layers(void **state) {
   cohort_calibration_free(calibration);
 }
 
-/* Bytes of weights are made anew where these were written. */
+/* The int8 weights are made anew if the weights were written. */
 static void weights_may_change(void **state) {
   cohort_executor *wide = bound(COHORT_DTYPE_FLOAT32, NULL), *narrow;
   cohort_calibration *calibration = calibrated(wide, COHORT_CALIBRATION_MIN_MAX);
@@ -413,7 +414,7 @@ static void ranges_are_those_of_all_batches(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Two nodes of one name have one range, which both lie in. */
+/* Two nodes of one name have one range, which covers both. */
 static void nodes_of_one_name_have_one_range(void **state) {
   int32_t method;
 
@@ -435,7 +436,7 @@ static void nodes_of_one_name_have_one_range(void **state) {
   }
 }
 
-/* One number far out of a thousand does not take the bytes from the others. */
+/* One outlier in a thousand numbers does not use up the int8 range of the others. */
 static void entropy_cuts_off_what_is_far_out(void **state) {
   cohort_calibration *calibration = NULL;
   cohort_executor *executor =
@@ -482,7 +483,8 @@ static void what_cannot_be_is_refused(void **state) {
   cohort_executor_free(wide);
 }
 
-/* An inner node of a chain that is one kernel, the chain's last, and a layer; what follows it is done with it. */
+/* Binds a layer with the operators fused into it, then a chain of two nodes that is one kernel; neither node of the
+ * chain can compute in int8. */
 static cohort_error *try_bind_chain(cohort_executor **out_executor, const cohort_calibration *calibration,
                                     const char *name) {
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks of very many nodes: what binding them takes grows as they do, in time and not on the stack. */
+/* Networks of very many nodes: binding takes time in proportion to their size, and no stack. */
 #include <stdio.h>
 #include <time.h>
 
@@ -27,7 +27,7 @@ static cohort_symbol *waves(size_t length) {
 static cohort_symbol *increments(size_t length) { return chain("_plus_scalar", "scalar", "1", length); }
 static cohort_symbol *shapes(size_t length) { return chain("Reshape", "shape", "(-1,)", length); }
 
-/* The same over two devices, which take turns. */
+/* The same over two devices, which alternate. */
 static cohort_symbol *turns(size_t length) {
   static const char *const key = "ctx_group", *const groups[] = {"even", "odd"};
   cohort_symbol *symbol = variable("x");
@@ -67,7 +67,7 @@ static cohort_symbol *heads(size_t length) {
   return group;
 }
 
-/* The processor's seconds that binding with gradients takes; the shorter time of two. */
+/* The CPU seconds that binding with gradients takes; the shorter time of two. */
 static double seconds_to_bind(cohort_symbol *(*make)(size_t), size_t length) {
   static const char *const groups[] = {"even", "odd"};
   static const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
@@ -107,15 +107,15 @@ static double seconds_to_bind(cohort_symbol *(*make)(size_t), size_t length) {
   return best;
 }
 
-/* MANY is more blocks of memory than a plan tries every order of. */
+/* MANY gives more memory blocks than the planner tries every order of. */
 enum { FEW = UNDER_SANITIZER ? 1500 : 8000, MANY = 4 * FEW };
 
-/* Four times the nodes take four times the time, or somewhat more, not sixteen times. */
+/* Four times the nodes take about four times the time, not sixteen times. */
 static void grows_with(cohort_symbol *(*make)(size_t), const char *what) {
   double few = seconds_to_bind(make, FEW), many = seconds_to_bind(make, MANY);
   int again;
 
-  /* What else the machine does adds to a time, and never takes from it. */
+  /* Other load on the machine only ever makes a measurement longer, so take the shortest. */
   for (again = 0; again < 5 && many > 9 * few + 0.02; ++again) {
     const double few_again = seconds_to_bind(make, FEW), many_again = seconds_to_bind(make, MANY);
 

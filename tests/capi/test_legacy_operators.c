@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that MXNet's frontends apply to arrays alone, into outputs that are given. */
+/* Operators that MXNet's frontends apply imperatively only, into given outputs. */
 #include <math.h>
 
 #include "support/executor_tests.h"
@@ -22,7 +22,7 @@ static cohort_ndarray *zeros_of(const int64_t *shape, int32_t num_axes, int32_t 
   return array;
 }
 
-/* The array in float32; frees it. */
+/* Casts the array to float32; frees it. */
 static cohort_ndarray *as_floats(cohort_ndarray *array) {
   cohort_ndarray *result = NULL;
 
@@ -72,7 +72,7 @@ static void elements_of_rows_are_set_by_index(void **state) {
   for (i = 0; i < COUNT(inputs); ++i) cohort_ndarray_free(inputs[i]);
 }
 
-/* Zeros take the type that the graph gives; nobody else's default. */
+/* Zeros have the type that the graph gives, not the default of another operator. */
 static void zeros_take_the_type_of_the_graph(void **state) {
   cohort_symbol *sum =
       node("elemwise_add", "sum", NO_ATTRS,
@@ -91,7 +91,7 @@ static void zeros_take_the_type_of_the_graph(void **state) {
   fails(apply("_zeros_without_dtype", "dtype", "99", NULL, 0, &none), COHORT_ERROR_INVALID_ARGUMENT, "code of a type");
 }
 
-/* What allclose says of numbers that no golden case holds. */
+/* allclose for numbers that no golden case holds. */
 static void nan_and_infinities_are_close_to_themselves(void **state) {
   static const struct {
     float a, b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Factorizations, inverses and triangles give the matrix again, to the precision of their type: on matrices of all
- * sizes and of every kind that makes such methods fail. */
+/* Factorizations, inverses and triangular products reproduce the matrix to the precision of their type, for matrices of
+ * all sizes and of every kind that makes such methods fail. */
 #include <float.h>
 #include <math.h>
 
@@ -92,7 +92,7 @@ enum {
 static const char *const kinds[] = {"random", "graded", "clustered", "two values", "rank one", "diagonal",
                                     "zeros",  "ones",   "tiny",      "huge",       "joined",   "blocks"};
 
-/* A symmetric matrix, of elements that the type has. */
+/* A symmetric matrix whose elements the type can represent. */
 static void draw_symmetric(int kind, int n, int32_t dtype, double *a) {
   static double v[MOST];
   const int is_float = dtype == COHORT_DTYPE_FLOAT32;
@@ -103,7 +103,7 @@ static void draw_symmetric(int kind, int n, int32_t dtype, double *a) {
     for (j = 0; j <= i; ++j) {
       double x = draw();
 
-      if (kind == GRADED) x *= pow(10, -(i + j) * (is_float ? 0.1 : 0.5)); /* as D A D, D over many decades */
+      if (kind == GRADED) x *= pow(10, -(i + j) * (is_float ? 0.1 : 0.5)); /* as D A D, with D over many decades */
       if (kind == CLUSTERED) x = (i == j) + x * (is_float ? 1e-7 : 1e-15);
       if (kind == TWO_VALUES) x = (i == j ? 1 : 0) - 2 * v[i] * v[j]; /* near a reflection */
       if (kind == RANK_ONE) x = v[i] * v[j];
@@ -223,7 +223,7 @@ static void rows_are_made_orthonormal(void **state) {
   }
 }
 
-/* Inverses and determinants, with pivots from anywhere. */
+/* Inverses and determinants of matrices that need pivots from any row. */
 static void inverses_and_determinants_agree(void **state) {
   static const int sizes[] = {1, 2, 15, 16, 17, 32, 35, 64, MOST};
   static double a[MOST * MOST], inverse[MOST * MOST];
@@ -271,7 +271,7 @@ static void a_singular_matrix_has_no_inverse(void **state) {
         COHORT_ERROR_EXECUTION, "is singular");
 }
 
-/* op(A) B and B op(A) from one triangle of A; nothing of the other one is read. */
+/* op(A) B and B op(A) from one triangle of A; the other one is not read. */
 static void products_read_one_triangle(void **state) {
   static const int sizes[] = {1, 5, 32, 33, 70};
   static double a[MOST * MOST], b[MOST * MOST], c[MOST * MOST];
@@ -311,7 +311,7 @@ static void products_read_one_triangle(void **state) {
   }
 }
 
-/* The same bits on any number of threads, of one matrix and of several. */
+/* The same bits on any number of threads, for one matrix and for several. */
 static void threads_change_no_bit(void **state) {
   static const char *const ops[] = {"_linalg_syevd", "_linalg_gelqf", "_linalg_inverse", "_linalg_slogdet"};
   static const char *const no_attrs[] = {NULL};

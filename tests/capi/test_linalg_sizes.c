@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear algebra on matrices of several sizes, as devices share them out in several ways: what an operator computes
- * changes along a direction as its gradient says; what it takes. */
+/* Linear algebra on matrices of several sizes, which devices divide in several ways: results change along a direction
+ * as the gradients say; and the memory it takes. */
 #include <math.h>
 
 #include "support/executor_tests.h"
@@ -14,7 +14,7 @@ static double draw(void) { /* from -1 to 1 */
   return (double)(drawn >> 8) / (1 << 23) - 1;
 }
 
-/* Matrices (n, n) that all operators take: symmetric, with a diagonal that outweighs the rest. */
+/* Matrices (n, n) that all operators accept: symmetric, with a dominant diagonal. */
 static void draw_matrices(double *to, int n, double diagonal) {
   int b, i, j;
 
@@ -39,7 +39,7 @@ static void put(const cohort_executor *executor, const char *name, const double 
   cohort_ndarray_free(array);
 }
 
-static double times(cohort_ndarray *array, const double *by) { /* sum of products; frees the array */
+static double times(cohort_ndarray *array, const double *by) { /* the sum of products; frees the array */
   static double values[BATCH * MOST * MOST];
   int64_t size = 0, i;
   double sum = 0;
@@ -150,7 +150,7 @@ static cohort_device_memory_info memory_now(void) {
   return info;
 }
 
-/* What an operator needs for itself is that of the matrices, rows or samples that it works on at once: one a thread. */
+/* An operator's scratch is for the matrices, rows or samples that it works on at the same time: one per thread. */
 static void many_small_matrices_need_little_memory(void **state) {
   static const struct {
     const char *op;
@@ -229,7 +229,7 @@ static void operators_say_how_much_they_compute(void **state) {
   }
 }
 
-/* As BLAS: what is taken 0 times is not read. */
+/* As in BLAS: an operand with factor 0 is not read. */
 static void nothing_is_0_times_what_is_infinite(void **state) {
   static const char *const ops[] = {"_linalg_gemm2", "_linalg_syrk", "_linalg_trmm", "_linalg_trsm"};
   static const double values[] = {INFINITY, NAN, 1, 2};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that run for long: 10,000 steps over batches and buckets of random shapes, after which the process has no
- * more memory than after the first of them, and no handle is left. */
+/* Long-running programs: 10,000 steps over batches and buckets of random shapes, after which the process has no more
+ * memory than after the first half of them, and no handle is left. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,9 +13,8 @@ enum { GROUP_STEPS = 150, BUCKET_STEPS = 150, EXECUTOR_STEPS = 100, MONITOR_STEP
 enum { GROUP_STEPS = 9000, BUCKET_STEPS = 4000, EXECUTOR_STEPS = 1000, MONITOR_STEPS = 2000, MEASURED = 1 };
 #endif
 
-/* What may be added after the first half of the steps: much less than a leak of 1 KiB a step would. The heap's pieces
- * do not always fit into each other, and kernels that were compiled are kept, up to a limit, which the first half of
- * the steps has to reach. */
+/* The growth allowed after the first half of the steps, much less than a leak of 1 KiB per step. Some is needed: the
+ * heap fragments, and compiled kernels are cached up to a limit that the first half of the steps has to reach. */
 enum { MOST_GROWTH_KIB = 1024, MOST_BATCH = 32, NUM_BUCKETS = 8, NUM_CLASSES = 4 };
 
 static long resident_kib(void) {
@@ -43,7 +42,7 @@ static void run_long(const char *what, void (*step)(void *), void *of, int num_s
     fail_msg("%s: resident memory grew by %ld KiB, expected at most %d", what, after - before, MOST_GROWTH_KIB);
 }
 
-/* The same numbers in every run. */
+/* The same random numbers in every run. */
 static uint64_t random_state;
 
 static int64_t random_below(int64_t end) {
@@ -51,7 +50,7 @@ static int64_t random_below(int64_t end) {
   return (int64_t)((random_state >> 33) % (uint64_t)end);
 }
 
-/* Numbers 0, 1, .. below num_kinds in turn. */
+/* A number below num_kinds. */
 static cohort_ndarray *kinds(const int64_t *shape, int32_t num_axes, int num_kinds) {
   static float values[MOST_BATCH * NUM_BUCKETS];
   size_t size = 1, i;
@@ -87,8 +86,8 @@ typedef struct images {
   int num_steps;
 } images;
 
-/* Every other time reshapes to images of random number and size; trains or infers, now and then reads what came out.
- * There are 1984 sizes, far more than a group or oneDNN keep anything for. */
+/* Every other step reshapes to images of random number and size; trains or infers, and sometimes reads results. There
+ * are 1984 sizes, far more than a group or oneDNN caches. */
 static void image_step(void *of) {
   images *run = of;
   const int anew = run->num_steps++ % 2 == 0;
@@ -134,7 +133,7 @@ static void batches_of_random_shape_take_no_more_memory(void **state) {
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
-/* Words, the sum of their vectors, a class. */
+/* A sum of word vectors, then a classifier. */
 static cohort_symbol *word_network(void) {
   cohort_symbol *net =
       node("Embedding", "embed", ATTRS("input_dim", "20", "output_dim", "6"), INPUTS(variable("data")));
@@ -207,7 +206,7 @@ static void buckets_in_any_order_take_no_more_memory(void **state) {
 
 typedef struct executors {
   cohort_symbol *symbol;
-  cohort_executor *latest; /* reshaped from the one before, and so on */
+  cohort_executor *latest; /* each reshaped from the one before */
 } executors;
 
 static cohort_executor *bind_images(const executors *run, int64_t batch) {
@@ -221,7 +220,7 @@ static cohort_executor *bind_images(const executors *run, int64_t batch) {
   return executor;
 }
 
-/* Binds anew, or reshapes the latest one and lets the one before go. */
+/* Binds anew, or reshapes the latest one and frees the one before. */
 static void executor_step(void *of) {
   executors *run = of;
   cohort_reshape_options how = COHORT_RESHAPE_OPTIONS_INIT;
@@ -267,7 +266,7 @@ static void look_on(const char *name, cohort_ndarray *array, void *user_data) {
   ++*(long *)user_data;
 }
 
-/* Gradients under a monitor, which nobody takes up. */
+/* Monitored gradients that are never collected. */
 static void watched_step(void *of) {
   forward(of, counted(SHAPE(4, 2), 0.1f), counted(SHAPE(4, 1), 0.2f), 1);
   backward(of, NULL);

@@ -22,7 +22,7 @@ static cohort_optimizer *sgd(const char *momentum) {
   return optimizer;
 }
 
-/* Forward and backward on four rows of (x, 1), whose labels are 0. */
+/* Runs forward and backward on four rows of (x, 1), whose labels are 0. */
 static void run(cohort_group *group, float x) {
   forward(group, floats(SHAPE(4, 2), FLOATS(x, 1, x, 1, x, 1, x, 1)), floats(SHAPE(4, 1), FLOATS(0, 0, 0, 0)), 1);
   backward(group, NULL);
@@ -39,7 +39,7 @@ static void has_scale(const cohort_group *group, double scale, int32_t num_good,
   assert_int_equal(skipped, num_skipped);
 }
 
-/* The arrays of a device are those of another group's, times a factor. */
+/* Checks that the arrays of a device are those of another group times a factor. */
 static void are_times(cohort_group *plain, cohort_group *group, int32_t what, size_t device, float factor) {
   cohort_ndarray *expected = device_array(plain, what, 0, device), *found = device_array(group, what, 0, device);
   float a[2], b[2];
@@ -51,7 +51,7 @@ static void are_times(cohort_group *plain, cohort_group *group, int32_t what, si
   cohort_ndarray_free(found);
 }
 
-/* On one device and on three, in every mode: gradients times the scale, updates as without. */
+/* On one device and on three, in every mode: gradients are scaled, updates are as without a scale. */
 static void an_update_is_as_without(void **state) {
   size_t num_contexts;
   int32_t mode;
@@ -85,7 +85,7 @@ static void an_update_is_as_without(void **state) {
   }
 }
 
-/* Data of one device overflow: no device is updated, nothing is counted by the optimizer, and it goes on. */
+/* If the data of one device overflow, no device is updated, the optimizer counts no update, and training goes on. */
 static void an_overflow_skips_the_update_on_all_devices(void **state) {
   const cohort_group_options options = scaled(65536, 0);
   cohort_group *group = bind_regression(2, 4, &options);
@@ -103,7 +103,7 @@ static void an_overflow_skips_the_update_on_all_devices(void **state) {
   assert_true(updates == 0);
   run(group, 1);
   ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
-  /* Gradients of (11, 11) from each of four rows. */
+  /* The gradient is (11, 11) from each of four rows. */
   for (device = 0; device < 2; ++device) holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, device), -4.5f, 4.5f);
   has_scale(group, 32768, 1, 1);
   cohort_group_free(group);
@@ -131,7 +131,7 @@ static void it_doubles_after_good_updates(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* Gradients begin at head gradients, too, and at both in one network. */
+/* Scaling also applies to head gradients, and to losses and head gradients in one network. */
 static void head_gradients_are_scaled(void **state) {
   const cohort_group_options options = scaled(16, 0);
   cohort_group *group = bind(linear("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options);
@@ -180,7 +180,7 @@ static void bad_scales_are_refused(void **state) {
   }
 }
 
-/* Groups that share parameters, as the buckets of a manager, have one scale. */
+/* Groups that share parameters, like the buckets of a manager, have one scale. */
 static void groups_that_share_have_one(void **state) {
   cohort_group_options options = scaled(64, 0);
   cohort_group *first = bind_regression(1, 4, &options), *second;
@@ -195,7 +195,7 @@ static void groups_that_share_have_one(void **state) {
   cohort_group_free(second);
 }
 
-/* Each device's gradient is a number of float16, their sum is not: where it is wanted, nothing is updated. */
+/* Each device's gradient fits float16, their sum does not: where the sum is needed, nothing is updated. */
 static void sums_that_overflow_skip_the_update(void **state) {
   const int32_t modes[] = {COHORT_UPDATE_ON_STORE, COHORT_UPDATE_PER_DEVICE, COHORT_UPDATE_NO_STORE};
   const cohort_context *const contexts = test_contexts();
@@ -239,7 +239,7 @@ static void sums_that_overflow_skip_the_update(void **state) {
   }
 }
 
-/* An update divides by what its gradients were multiplied by, whatever the factor is by then. */
+/* An update divides by the factor that its gradients were multiplied by, even if the factor has changed since. */
 static void an_update_divides_by_what_backward_took(void **state) {
   cohort_group_options options = scaled(16, 0);
   cohort_group *group = bind_regression(1, 4, &options);
@@ -263,8 +263,8 @@ static void an_update_divides_by_what_backward_took(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* Passes that add up to one gradient have one factor, though it changes between them, or between an update and the next
- * pass: that of the last one. */
+/* Passes whose gradients are added have one factor, that of the last one, though it changes between them, or between an
+ * update and the next pass. */
 static void passes_that_add_up_have_one_factor(void **state) {
   size_t num_contexts;
 
@@ -297,8 +297,8 @@ static void passes_that_add_up_have_one_factor(void **state) {
   }
 }
 
-/* Likewise where one group adds to what another one has left in gradients that they share, larger batches and gradients
- * that the other one does not have among them. */
+/* The same where one group adds to gradients that another one has left in shared arrays, with larger batches and with
+ * gradients that the other one does not have. */
 static void passes_of_several_groups_that_add_up_have_one_factor(void **state) {
   cohort_group *groups[2][2]; /* without a loss scale and with one; of the larger batch, of the smaller one */
   cohort_optimizer *optimizers[2];
@@ -337,7 +337,7 @@ static void passes_of_several_groups_that_add_up_have_one_factor(void **state) {
   }
 }
 
-/* The factor goes where the optimizer's states go: training goes on with it. */
+/* The factor is saved with the optimizer's states, so that training resumes with it. */
 static void it_is_saved_with_the_states(void **state) {
   const cohort_group_options options = scaled(1024, 2);
   cohort_group *first = bind_regression(1, 4, &options), *second = bind_regression(2, 4, &options), *third;
@@ -372,7 +372,7 @@ static void it_is_saved_with_the_states(void **state) {
   has_scale(second, 2048, 0, 1);
   holds_free(device_array(second, COHORT_GROUP_PARAMS, 0, 1), -4.5f, 4.5f); /* divided by 8 */
 
-  /* Without a scale the file is as it was before there were any; what is no scale is refused. */
+  /* Without a scale the file has the same form as before scales existed; an invalid scale is refused. */
   third = bind_regression(1, 4, NULL);
   run(third, 1);
   ok(cohort_group_update(third, without, COHORT_UPDATE_ON_STORE));
@@ -391,7 +391,7 @@ static void it_is_saved_with_the_states(void **state) {
     free(plain);
   }
   {
-    const int32_t most = INT32_MAX; /* one more is no number */
+    const int32_t most = INT32_MAX; /* one beyond the largest is infinite */
 
     memcpy(bytes + 8 + 4 + 4 + strlen("sgd/0/0") + 8 + 8, &most, sizeof most);
     fails(cohort_optimizer_load_states_memory(restored, bytes, size), COHORT_ERROR_FORMAT, "2147483647 good updates");
@@ -409,7 +409,7 @@ static void it_is_saved_with_the_states(void **state) {
 
 enum { kRows = 600, kColumns = 1000, kSteps = 40 };
 
-/* A regression on rows of many numbers, each brought through functions that take their time. */
+/* A regression on rows of many numbers, through functions that are slow to compute. */
 static cohort_symbol *slow_regression(void) {
   cohort_symbol *symbol = variable("data");
   int i;
@@ -424,7 +424,7 @@ static cohort_symbol *slow_regression(void) {
   return node("LinearRegressionOutput", "lro", NO_ATTRS, INPUTS(symbol, variable("label")));
 }
 
-/* A pass that is queued on one device keeps its factor when a group with the same one, which has ended, changes it. */
+/* A queued pass keeps its factor when another group with the same scale, which has finished, changes it. */
 static void a_queued_pass_keeps_its_factor(void **state) {
   const int64_t slices[] = {0, 1, 1, kRows};
   cohort_group_options options = scaled(64, 0);
@@ -466,7 +466,7 @@ static void a_queued_pass_keeps_its_factor(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* Gradients that begin within an operator are not scaled: by its node's name. */
+/* Gradients that start inside an operator cannot be scaled: such an operator is refused by its node's name. */
 static void what_cannot_be_scaled_is_refused(void **state) {
   const cohort_group_options options = scaled(4, 0);
   int scales;
@@ -499,7 +499,7 @@ static void what_cannot_be_scaled_is_refused(void **state) {
   }
 }
 
-/* A rebind that fails changes nothing; one without a shared group parts the group from the one it shared with. */
+/* A rebind that fails changes nothing; one without a shared group separates the group from the one it shared with. */
 static void a_rebind_has_its_own(void **state) {
   const cohort_group_options options = scaled(64, 0), others = scaled(8, 0);
   cohort_group *group = bind_regression(1, 4, &options), *other = bind_regression(1, 4, &others);
@@ -526,8 +526,8 @@ static void a_rebind_has_its_own(void **state) {
   cohort_group_free(other);
 }
 
-/* An update looks at the gradients, and so is the call that tells that backward failed: as the operator's failure, and
- * nobody else tells it again. */
+/* An update reads the gradients, so it is the call that reports that backward failed, as the operator's failure, and no
+ * later call reports it again. */
 static void a_failed_backward_is_told_once(void **state) {
   host self;
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;

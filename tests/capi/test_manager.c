@@ -8,7 +8,7 @@ static cohort_symbol *row_sum(void) {
   return node("sum", "total", ATTRS("axis", "1", "keepdims", "1"), INPUTS(variable("data")));
 }
 
-/* One number a row; frees the input. */
+/* One number per row; frees the input. */
 static cohort_symbol *layer(const char *name, cohort_symbol *input) {
   return node("FullyConnected", name, ATTRS("num_hidden", "1", "no_bias", "1"), INPUTS(input));
 }
@@ -42,7 +42,7 @@ static cohort_error *try_set(cohort_manager *manager, const char *name, float va
   return error;
 }
 
-/* Of a batch of five, fc_weight = 2. */
+/* A manager for a batch of five, with fc_weight = 2. */
 static cohort_manager *manager_with(const cohort_manager_options *options) {
   cohort_manager *manager = NULL;
 
@@ -51,7 +51,7 @@ static cohort_manager *manager_with(const cohort_manager_options *options) {
   return manager;
 }
 
-/* What a callback of ours does, and how often. */
+/* The bucket callback's calls: their number and the last key. */
 typedef struct maker {
   int num_calls;
   char key[16];
@@ -121,7 +121,8 @@ static size_t num_buckets(const cohort_manager *manager) {
   return num;
 }
 
-/* MGR-05: each key is asked for once, the default one never; the bucket of the batch loaded last runs. */
+/* MGR-05: the callback is asked once for each key, never for the default one; the bucket of the batch loaded last
+ * runs. */
 static void a_bucket_is_made_once(void **state) {
   maker how;
   cohort_manager *manager = manager_with_callback(&how);
@@ -175,7 +176,7 @@ static void buckets_are_read_by_index(void **state) {
   cohort_manager_free(manager);
 }
 
-/* MGR-05: symbols may be given ahead; without a callback there are no others. */
+/* MGR-05: symbols may be given in advance; without a callback there are no others. */
 static void symbols_are_given_ahead(void **state) {
   const char *const keys[] = {"4", "3"};
   cohort_symbol *symbols[2];
@@ -200,7 +201,7 @@ static void symbols_are_given_ahead(void **state) {
   cohort_manager_free(manager);
 }
 
-/* MGR-04, MGR-10: an update in one bucket is seen in all, on every device. */
+/* MGR-04, MGR-10: an update in one bucket is visible in all, on every device. */
 static void parameters_are_those_of_all_buckets(void **state) {
   const char *const key = "learning_rate", *const value = "0.01";
   maker how;
@@ -286,7 +287,7 @@ static void a_batch_of_another_size_changes_nothing(void **state) {
   cohort_manager_free(manager);
 }
 
-/* MGR-06, MGR-07, MGR-12: what has no key, descriptors, or fitting symbol makes no bucket. */
+/* MGR-06, MGR-07, MGR-12: a batch without key, descriptors or matching symbol makes no bucket. */
 static void a_bucket_that_cannot_be_made_is_not_kept(void **state) {
   maker how;
   cohort_manager *manager = manager_with_callback(&how);
@@ -308,7 +309,7 @@ static void a_bucket_that_cannot_be_made_is_not_kept(void **state) {
   load(manager, "4", 4);
   fails(try_load(manager, "other shape", 5, 2), COHORT_ERROR_SHAPE, "fc_weight");
   descs = desc("data", SHAPE(5, 2), NULL);
-  two[0] = two[1] = data; /* the symbol is good, the batch is not: there is one descriptor */
+  two[0] = two[1] = data; /* the symbol is valid, the batch is not: there is one descriptor */
   fails(cohort_manager_load_data_batch(manager, two, 2, NULL, 0, "3", descs, NULL), COHORT_ERROR_INVALID_ARGUMENT,
         "expected 1 arrays");
   cohort_descs_free(descs);
@@ -361,8 +362,8 @@ static void count_messages(int32_t level, const char *message, void *user_data) 
   if (level == COHORT_LOG_INFO && strstr(message, context_names(2))) ++*(int *)user_data;
 }
 
-/* MGR-01, MGR-03: contexts are logged, halves go to the even number, axis 0 is split whatever the layout, and only
- * parameters have gradients. */
+/* MGR-01, MGR-03: contexts are logged, halves round to even, axis 0 is sliced whatever the layout, and only parameters
+ * have gradients. */
 static void a_batch_is_split_along_axis_0(void **state) {
   const double workload[] = {3, 2};
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
@@ -403,7 +404,7 @@ static void a_batch_is_split_along_axis_0(void **state) {
   cohort_manager_free(manager);
 }
 
-/* MGR-08: the metric is updated once for each device, with its outputs. */
+/* MGR-08: the metric is updated once per device, with that device's outputs. */
 static void a_metric_is_updated_device_by_device(void **state) {
   cohort_manager *manager = manager_with(NULL);
   cohort_metric *metric = NULL;
@@ -439,7 +440,7 @@ static void count_calls(const char *name, cohort_ndarray *array, void *user_data
   ++*(int *)user_data;
 }
 
-/* MGR-05, MGR-11: without bucket symbols keys are not read; a monitor sees all devices. */
+/* MGR-05, MGR-11: without bucket symbols keys are ignored; a monitor sees all devices. */
 static void one_network_reads_no_keys_and_can_be_monitored(void **state) {
   cohort_manager *manager = manager_with(NULL);
   cohort_monitor *monitor = NULL;
@@ -462,7 +463,7 @@ static void one_network_reads_no_keys_and_can_be_monitored(void **state) {
   cohort_manager_free(manager);
 }
 
-/* MON-13: with bucket symbols there is no monitor. */
+/* MON-13: a manager with bucket symbols refuses a monitor. */
 static void a_manager_with_buckets_has_no_monitor(void **state) {
   maker how;
   cohort_manager *manager = manager_with_callback(&how);
@@ -493,7 +494,8 @@ static void unknown_parameters_are_refused(void **state) {
   cohort_manager_free(manager);
 }
 
-/* MGR-01, MGR-02, DSC-12, GRP-26: what a manager is made of is checked, and nothing is left behind. */
+/* MGR-01, MGR-02, DSC-12, GRP-26: arguments are checked when a manager is created, and a failure leaves nothing
+ * behind. */
 static void wrong_settings_are_refused(void **state) {
   const double workload[] = {1, 1, 1};
   const char *const keys[] = {"2", "2"};
@@ -539,7 +541,7 @@ static void wrong_settings_are_refused(void **state) {
   cohort_manager_free(NULL);
 }
 
-/* A group handle outlives its manager, and a monitor keeps the groups that it watches. */
+/* A group handle outlives its manager, and a monitor keeps the groups that it watches alive. */
 static void handles_are_freed_in_any_order(void **state) {
   cohort_manager *manager = manager_with(NULL);
   cohort_monitor *monitor = NULL;
@@ -561,7 +563,7 @@ static void handles_are_freed_in_any_order(void **state) {
   cohort_monitor_free(monitor);
 }
 
-/* A manager says which parameters it was not given, too. */
+/* A manager reports missing parameters, too. */
 static void parameters_that_are_missing_are_told(void **state) {
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
   cohort_manager *manager = manager_with(&options);

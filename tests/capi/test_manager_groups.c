@@ -5,7 +5,7 @@
 
 static const char *const params[] = {"fc_weight"};
 
-/* One number a row, whatever its length: fc_weight times the sum of the row, against label. */
+/* One number per row of any length: fc_weight times the sum of the row, against label. */
 static cohort_symbol *network(void) {
   cohort_symbol *total = node("sum", "total", ATTRS("axis", "1", "keepdims", "1"), INPUTS(variable("data")));
   cohort_symbol *fc = node("FullyConnected", "fc", ATTRS("num_hidden", "1", "no_bias", "1"), INPUTS(total));
@@ -32,7 +32,7 @@ static cohort_error *try_manager(cohort_manager **out_manager, cohort_symbol *sy
   return error;
 }
 
-/* With buckets of any length, the main one, "4", of rows of four. */
+/* A manager with buckets of any length; the main one, "4", has rows of four. */
 static cohort_manager *bucketing(cohort_manager_options *options) {
   cohort_manager *manager = NULL;
   cohort_arrays *weight = named("fc_weight", floats(SHAPE(1, 1), FLOATS(1)));
@@ -45,7 +45,7 @@ static cohort_manager *bucketing(cohort_manager_options *options) {
   return manager;
 }
 
-/* Rows 0 1 ..., then the next numbers. */
+/* Rows 0, 1, ..., continuing from row to row. */
 static void load(cohort_manager *manager, const char *key, int64_t length) {
   cohort_ndarray *data = counted(SHAPE(4, length), 1), *label = counted(SHAPE(4, 1), 0);
   cohort_descs *data_descs = desc("data", SHAPE(4, length), NULL), *label_descs = desc("label", SHAPE(4, 1), NULL);
@@ -81,8 +81,8 @@ static void count_calls(const char *name, cohort_ndarray *array, void *user_data
   ++*(int *)user_data;
 }
 
-/* What a manager gives of its groups cannot be bound or reshaped, the main one and a bucket alike, and all goes on as
- * before; a monitor, and a group of the caller's own that shares with it, are still allowed. */
+/* A manager's groups, the main one and a bucket alike, can be neither bound nor reshaped by the caller, and stay as
+ * they were; a monitor, and a group of the caller's that shares with one of them, are allowed. */
 static void only_the_manager_binds_its_groups(void **state) {
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
   cohort_manager *manager = bucketing(&options);
@@ -128,7 +128,7 @@ static void only_the_manager_binds_its_groups(void **state) {
   cohort_manager_free(manager);
 }
 
-/* MGR-02: arguments or auxiliary states of one name are refused, all of them listed. */
+/* MGR-02: arguments or auxiliary states of the same name are refused; the error lists all of them. */
 static void names_that_come_twice_are_listed(void **state) {
   cohort_symbol *parts[2], *twice = NULL;
   cohort_manager *manager = NULL;
@@ -160,8 +160,8 @@ static void names_that_come_twice_are_listed(void **state) {
   assert_null(manager);
 }
 
-/* MGR-03: parameters alone have gradients, "write": inputs and other arguments have none; dtypes are the descriptors';
- * a descriptor of no argument is refused. */
+/* MGR-03: only parameters have gradients, "write": inputs and other arguments have none; dtypes are the descriptors'; a
+ * descriptor that names no argument is refused. */
 static void parameters_alone_have_gradients(void **state) {
   cohort_symbol *fc = node("FullyConnected", "fc", ATTRS("num_hidden", "1", "no_bias", "1"), INPUTS(variable("data")));
   cohort_symbol *shifted =
@@ -211,8 +211,8 @@ static void count_warnings(int32_t level, const char *message, void *user_data) 
   }
 }
 
-/* MGR-13: a bucket's inputs are the main group's memory where that is large enough; a larger bucket makes its own, and
- * warns; the groups before it go on with theirs. MGR-04: parameters and gradients are the same arrays in all. */
+/* MGR-13: a bucket's inputs use the main group's memory if that is large enough; a larger bucket allocates its own and
+ * warns; earlier groups keep theirs. MGR-04: parameters and gradients are the same arrays in all. */
 static void buckets_share_the_inputs_of_the_main_group(void **state) {
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
   int warnings = 0;
@@ -234,7 +234,7 @@ static void buckets_share_the_inputs_of_the_main_group(void **state) {
   assert_int_equal(warnings, 0);
   cohort_executor_free(bucket);
   load(manager, "6", 6);
-  assert_int_equal(warnings, 2); /* once on each device */
+  assert_int_equal(warnings, 2); /* once per device */
   bucket = current(manager, 1);
   assert_ptr_not_equal(address_free(arg_of(bucket, "data")), address_free(arg_of(main_device, "data")));
   ok(cohort_manager_forward(manager, 0));
@@ -247,8 +247,8 @@ static void buckets_share_the_inputs_of_the_main_group(void **state) {
   cohort_manager_free(manager);
 }
 
-/* MGR-10, PRM-10: copy_to writes the mean over the devices into arrays of the caller's, cast to their dtype; extra ones
- * stay, a missing one is named, and set_params knows no others. */
+/* MGR-10, PRM-10: copy_to writes the mean over the devices into the caller's arrays, cast to their dtype; extra ones
+ * stay, a missing one is named, and set_params accepts no other names. */
 static void parameters_are_copied_to_the_callers_arrays(void **state) {
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
   cohort_manager *manager = bucketing(&options);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Metrics by name: MET-07 to MET-19. Values are worked out by hand from few rows, or are those that MXNet 1.9.1 prints
- * for the same arrays.
- */
+/* Metrics by name: MET-07 to MET-19. Expected values are computed by hand from few rows, or were printed by MXNet 1.9.1
+ * for the same arrays. */
 #include <math.h>
 
 #include "support/group_tests.h"
@@ -49,7 +47,7 @@ static void near_at(double found, double expected, const char *file, int line) {
   _fail(file, line);
 }
 
-/* Name, value since the last reset of any kind, and number of instances behind it. */
+/* Checks name, value since the last reset of any kind, and the number of instances behind it. */
 #define shows(metric, name, value, num) shows_at((metric), 0, (name), (value), (num), __FILE__, __LINE__)
 #define shows_free(metric, name, value, num) (shows(metric, name, value, num), cohort_metric_free(metric))
 static void shows_at(const cohort_metric *metric, size_t index, const char *name, double value, double num,
@@ -78,11 +76,12 @@ static size_t num_values(const cohort_metric *metric) {
   return num;
 }
 
-/* The example of MXNet's manual: three rows of two classes, and their labels 0, 1, 1. */
+/* The example from MXNet's documentation: three rows of two classes, and their labels 0, 1, 1. */
 static cohort_ndarray *probabilities(void) { return floats(SHAPE(3, 2), FLOATS(.3f, .7f, 0, 1, .4f, .6f)); }
 static cohort_ndarray *classes(void) { return floats(SHAPE(3), FLOATS(0, 1, 1)); }
 
-/* MET-07: sum and number behind a value, since the last reset and since the last full one; NaN before anything. */
+/* MET-07: the sum and the count behind a value, since the last reset and since the last global one; NaN before
+ * anything. */
 static void counters_start_again_locally_and_fully(void **state) {
   cohort_metric *metric = metric_with("acc", ATTRS("name", "hits"));
   double sum = -1, num = -1;
@@ -107,7 +106,7 @@ static void counters_start_again_locally_and_fully(void **state) {
   cohort_metric_free(metric);
 }
 
-/* MET-08: all built-in metrics but the three that read no label want a prediction for each label. */
+/* MET-08: all built-in metrics but the three that read no label need a prediction for each label. */
 static void labels_and_predictions_are_as_many(void **state) {
   const char *const kinds[] = {"acc", "top_k_acc", "f1",   "mcc", "pcc",      "pearsonr",  "perplexity",
                                "mae", "mse",       "rmse", "ce",  "nll_loss", "confidence"};
@@ -171,7 +170,8 @@ static void a_composite_has_the_values_of_its_children(void **state) {
   }
 }
 
-/* MET-10: classes are compared as whole numbers; a prediction of another shape is first its greatest along an axis. */
+/* MET-10: classes are compared as integers; a prediction of another shape is first reduced to its argmax along an
+ * axis. */
 static void accuracy_compares_classes(void **state) {
   cohort_metric *metric = metric_with("accuracy", NO_ATTRS);
 
@@ -179,7 +179,8 @@ static void accuracy_compares_classes(void **state) {
   update(metric, classes(), probabilities());
   shows(metric, "accuracy", 2. / 3, 3);
   ok(cohort_metric_reset(metric));
-  update(metric, floats(SHAPE(2), FLOATS(0, 0)), floats(SHAPE(2, 2), FLOATS(.5f, .5f, .5f, .5f))); /* first on ties */
+  update(metric, floats(SHAPE(2), FLOATS(0, 0)), floats(SHAPE(2, 2), FLOATS(.5f, .5f, .5f, .5f))); /* the first one on
+                                                                                                    * ties */
   shows(metric, "accuracy", 1, 2);
   ok(cohort_metric_reset(metric));
   update(metric, floats(SHAPE(2, 2), FLOATS(0, 1, 2, 3)), floats(SHAPE(2, 2), FLOATS(0, 1.9f, 2.1f, 0)));
@@ -197,7 +198,7 @@ static void accuracy_compares_classes(void **state) {
   shows_free(metric, "accuracy", .5, 2);
 }
 
-/* MET-11: a row counts when its label is among the k greatest predictions; k is above 1, and part of the name. */
+/* MET-11: a row counts if its label is among the k greatest predictions; k must be above 1, and is part of the name. */
 static void top_k_looks_at_the_k_greatest(void **state) {
   const char *const kinds[] = {"top_k_accuracy", "top_k_acc", "TopKAccuracy"};
   size_t i;
@@ -216,7 +217,7 @@ static void top_k_looks_at_the_k_greatest(void **state) {
   }
 }
 
-/* DEF-28: k beyond the classes is all of them, and no more; and predictions of one axis count globally too. */
+/* DEF-28: a k beyond the number of classes counts as all of them; predictions of one axis count globally too. */
 static void top_k_beyond_the_classes_is_all_of_them(void **state) {
   cohort_metric *metric = metric_with("top_k_acc", ATTRS("top_k", "9"));
 
@@ -230,7 +231,7 @@ static void top_k_beyond_the_classes_is_all_of_them(void **state) {
   cohort_metric_free(metric);
 }
 
-/* MET-12: of the decisions for class 1; macro means over updates, micro over samples; a third class is refused. */
+/* MET-12: binary decisions for class 1; macro averages over updates, micro over samples; a third class is refused. */
 static void f1_and_mcc_tell_two_classes_apart(void **state) {
   const char *const words[] = {"macro", "micro"};
   const double f1s[] = {.4, 2. / 3}, mccs[] = {0, 0.166666666667}, nums[] = {2, 5};
@@ -256,7 +257,7 @@ static void f1_and_mcc_tell_two_classes_apart(void **state) {
   fails(try_metric("f1", "average", "median"), COHORT_ERROR_INVALID_ARGUMENT, "median");
 }
 
-/* MET-12, DEF-28: a macro mean is one per update, not per pair; what counts globally outlives a local reset. */
+/* MET-12, DEF-28: a macro average is over updates, not over pairs; a local reset does not change the global value. */
 static void f1_keeps_its_global_counts_over_a_local_reset(void **state) {
   const char *const kinds[] = {"f1", "mcc"}, *const words[] = {"macro", "micro"};
   size_t i;
@@ -290,7 +291,7 @@ static void f1_keeps_its_global_counts_over_a_local_reset(void **state) {
   }
 }
 
-/* MET-13: the exponential of the mean over all samples; ignored labels count nowhere; any axis may be the classes. */
+/* MET-13: the exponential of the mean over all samples; ignored labels count nowhere; the class axis can be chosen. */
 static void perplexity_is_the_exponential_of_one_mean(void **state) {
   cohort_metric *metric = metric_with("Perplexity", ATTRS("ignore_label", "None"));
   cohort_ndarray *cube;
@@ -299,7 +300,7 @@ static void perplexity_is_the_exponential_of_one_mean(void **state) {
   update(metric, classes(), probabilities());
   shows(metric, "perplexity", 1.77109762852, 3);
   update(metric, floats(SHAPE(1), FLOATS(1)), floats(SHAPE(1, 2), FLOATS(.75f, .25f)));
-  shows(metric, "perplexity", 2.17118516, 4); /* (.3 * 1 * .6 * .25) ** (-1/4): no mean of two exponentials */
+  shows(metric, "perplexity", 2.17118516, 4); /* (.3 * 1 * .6 * .25) ** (-1/4): not the mean of two exponentials */
   ok(cohort_metric_reset(metric));
   update(metric, floats(SHAPE(1), FLOATS(0)), floats(SHAPE(1, 2), FLOATS(0, 1)));
   shows_free(metric, "perplexity", 1e10, 1);
@@ -317,7 +318,7 @@ static void perplexity_is_the_exponential_of_one_mean(void **state) {
   shows_free(metric, "perplexity", 1.77109762852, 3);
 }
 
-/* MET-14: the mean over the elements of each pair, the root of it for rmse; of those the mean; no broadcasting. */
+/* MET-14: the mean over the elements of each pair, for rmse its root; then the mean of those; no broadcasting. */
 static void errors_are_means_of_means(void **state) {
   const char *const kinds[] = {"mae", "mse", "rmse"};
   const double first[] = {.5, .375, .612372435696},
@@ -359,7 +360,7 @@ static void cross_entropy_is_a_mean_over_rows(void **state) {
   }
 }
 
-/* MET-16, DEF-70: the correlation of all elements counts globally, and a local reset begins it anew. */
+/* MET-16, DEF-70: the correlation of all elements so far counts globally, and a local reset starts it anew. */
 static void a_correlation_of_all_elements_is_reset_locally(void **state) {
   cohort_metric *metric = metric_with("pearsonr", ATTRS("average", "micro"));
 
@@ -408,7 +409,7 @@ static void correlations_of_values_and_of_classes(void **state) {
   shows_free(metric, "pcc", 0.783349451801, 2); /* n 6, diagonal 5, rows 2 3 1, columns 2 2 2: 18 / sqrt(22 * 24) */
 }
 
-/* MET-17: the mean of the predictions, under the name it was made by. */
+/* MET-17: the mean of the predictions, under the name it was created with. */
 static void losses_are_averaged(void **state) {
   const char *const kinds[] = {"loss", "torch", "caffe"};
   size_t i;
@@ -422,7 +423,7 @@ static void losses_are_averaged(void **state) {
   }
 }
 
-/* What a metric of the caller's adds: a sum, and a number where that is not NULL. */
+/* The values that a custom metric returns: a sum, and a count if that is not NULL. */
 typedef struct Added {
   double sum;
   const double *num;
@@ -442,7 +443,7 @@ static int32_t add(cohort_ndarray *const *labels, size_t num_labels, cohort_ndar
   return added->sum < 0;
 }
 
-/* MET-07, MET-18: a callback gets both lists and gives a value, or a sum and a number. */
+/* MET-07, MET-18: a callback gets both lists and returns a value, or a sum and a count. */
 static void a_callback_gives_a_value_or_a_sum_and_a_number(void **state) {
   const double two = 2;
   Added added = {2, NULL, 0, 0};
@@ -476,7 +477,7 @@ static void a_callback_gives_a_value_or_a_sum_and_a_number(void **state) {
   cohort_ndarray_free(preds[0]);
 }
 
-/* MET-19: for each class and threshold, of the samples given more than that to the class, how many are of it. */
+/* MET-19: for each class and threshold, the fraction of the samples with a higher score that belong to the class. */
 static void confidence_is_accuracy_by_threshold(void **state) {
   const char *const names[] = {"P(v=0|Conf>0.5)", "P(v=0|Conf>0.8)", "P(v=1|Conf>0.5)", "P(v=1|Conf>0.8)"};
   const double values[] = {.5, NAN, 2. / 3, 1}, nums[] = {2, 0, 3, 1};
@@ -511,7 +512,7 @@ static void confidence_is_accuracy_by_threshold(void **state) {
   fails(try_metric("confidence", "num_classes", "2"), COHORT_ERROR_INVALID_ARGUMENT, "confidence_thresholds");
 }
 
-/* MET-19: a name that no metric has, and a setting that a metric has not. */
+/* MET-19: an unknown metric name, and a setting that the metric does not have. */
 static void unknown_metrics_and_settings_are_named(void **state) {
   (void)state;
   fails(try_metric("no_such_metric", NULL, NULL), COHORT_ERROR_NAME, "'no_such_metric'");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel a node gets, and what is said where there is none: operator, node, types, and why each kernel of the
+/* Which kernel a node gets, and the error where there is none: operator, node, types, and why each kernel of the
  * operator was refused. */
 #include "support/executor_tests.h"
 

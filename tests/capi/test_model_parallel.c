@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks whose layers sit on several devices by `__ctx_group__`: the same numbers to the last bit as on one device,
- * at any number of passes in flight. EXE-10, EXE-11. */
+/* Networks whose layers are on several devices by `__ctx_group__`: the same bits as on one device, with any number of
+ * passes in flight. EXE-10, EXE-11. */
 #include <stdio.h>
 
 #include "support/group_tests.h"
@@ -18,7 +18,7 @@ static cohort_symbol *again(const cohort_symbol *symbol, size_t output) {
   return same;
 }
 
-/* For nodes of one output; a node without a group goes where its first input is. */
+/* Adds a context group to a node of one output; a node without a group runs where its first input is. */
 static cohort_symbol *in_layer(cohort_symbol *symbol, const char *layer) {
   const char *const key = "ctx_group";
 
@@ -60,7 +60,7 @@ static cohort_symbol *cell(cohort_symbol *input, cohort_symbol *const weights[3]
 }
 
 /* Three layers over STEPS steps of data (STEPS, BATCH, WIDTH), and a loss on all of the last layer's states. by_layer:
- * the graph lists each layer whole before the next one, else each step. */
+ * the graph lists each layer completely before the next one, otherwise step by step. */
 static cohort_symbol *lstm(int by_layer) {
   static const char *const kinds[] = {"i2h_weight", "i2h_bias", "h2h_weight"};
   cohort_symbol *weights[LAYERS][3], *state[LAYERS][2] = {{NULL}}, *steps[STEPS], *data, *all, *label;
@@ -77,7 +77,7 @@ static cohort_symbol *lstm(int by_layer) {
   for (t = 0; t < STEPS; ++t) steps[t] = again(data, (size_t)t);
   for (l = 0; l < LAYERS; ++l) {
     for (t = 0; t < STEPS; ++t) steps[t] = cell(steps[t], weights[l], state[l], layer_names[l]);
-    /* All steps of a layer before any of the next: each of the next reads a part of their concatenation. */
+    /* All steps of a layer before any of the next: each step of the next reads a slice of their concatenation. */
     if (!by_layer || l == LAYERS - 1) continue;
     all = node("Concat", NULL, ATTRS("dim", "0", "num_args", "6"),
                INPUTS(steps[0], steps[1], steps[2], steps[3], steps[4], steps[5]));
@@ -219,7 +219,7 @@ static void executors_agree(int by_layer, size_t num_devices) {
   cohort_executor_free(alone);
 }
 
-/* Each array lies with the layer that reads it; outputs and gradients are those of one device. */
+/* Each array is on the device of the layer that reads it; outputs and gradients are those of one device. */
 static void layers_on_other_devices_give_the_same_numbers(void **state) {
   cohort_executor *executor;
   cohort_ndarray *array = NULL;
@@ -243,8 +243,8 @@ static void layers_on_other_devices_give_the_same_numbers(void **state) {
   executors_agree(1, 3);
 }
 
-/* Passes are queued one after the other, batches loaded in between, programs changed (inference keeps nothing): no
- * device runs ahead into what another still reads. */
+/* Passes are queued one after another, with batches loaded in between and the mode changed (inference keeps nothing):
+ * no device overwrites values that another one still reads. */
 static void passes_in_flight_do_not_overtake_each_other(void **state) {
   cohort_executor *spread, *alone;
   int which;
@@ -268,7 +268,7 @@ static void passes_in_flight_do_not_overtake_each_other(void **state) {
   cohort_executor_free(alone);
 }
 
-/* Node by node, as partial forward runs them, it is the same. */
+/* Run node by node (partial forward), it gives the same. */
 static void single_nodes_run_on_their_devices(void **state) {
   cohort_executor *spread, *alone;
   int32_t left = 1, step;
@@ -292,7 +292,8 @@ static void single_nodes_run_on_their_devices(void **state) {
 
 /* ---- other graphs ------------------------------------------------------------------------------------------------ */
 
-/* y = b * exp(a), then z = y + b, b being read on both devices, y crossing over; a sum of both goes back. */
+/* y = b * exp(a), then z = y + b: b is read on both devices, y crosses to the other, and a sum of both gradients
+ * crosses back. */
 static cohort_executor *bind_shared(cohort_ndarray *const args[2], cohort_ndarray *const grads[2], int spread) {
   static const int32_t add[] = {COHORT_GRAD_ADD, COHORT_GRAD_ADD};
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -312,7 +313,7 @@ static cohort_executor *bind_shared(cohort_ndarray *const args[2], cohort_ndarra
   return executor;
 }
 
-/* Two arrays of different devices over the same memory: their devices take turns, and the gradients add up. */
+/* Two arrays of different devices over the same memory: their devices wait for each other, and the gradients add up. */
 static void arrays_over_the_same_memory_are_used_in_turn(void **state) {
   enum { NUM = 3000 };
   static float values[NUM], gradient[NUM];
@@ -332,7 +333,7 @@ static void arrays_over_the_same_memory_are_used_in_turn(void **state) {
     ok(cohort_ndarray_wrap(values, SHAPE(NUM), COHORT_DTYPE_FLOAT32, &test_contexts()[d], NULL, NULL, &args[d]));
     ok(cohort_ndarray_wrap(gradient, SHAPE(NUM), COHORT_DTYPE_FLOAT32, &test_contexts()[d], NULL, NULL, &grads[d]));
   }
-  /* The arguments come in the order of the graph: b, then a. */
+  /* The arguments are in the order of the graph: b, then a. */
   {
     cohort_ndarray *const args_in_order[] = {args[1], args[0]}, *const grads_in_order[] = {grads[1], grads[0]};
     executor = bind_shared(args_in_order, grads_in_order, 1);
@@ -352,7 +353,8 @@ static void arrays_over_the_same_memory_are_used_in_turn(void **state) {
   cohort_ndarray_free(head);
 }
 
-/* A step that fails on one device: the error comes out once, with the node's name, and later passes are good again. */
+/* A step that fails on one device: the error is reported once, with the node's name, and later passes are valid
+ * again. */
 static void a_failure_on_one_device_comes_out_and_passes(void **state) {
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
   cohort_symbol *e = in_layer(node("exp", "first", NO_ATTRS, INPUTS(variable("a"))), "layer0");
@@ -390,8 +392,8 @@ static void a_failure_on_one_device_comes_out_and_passes(void **state) {
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-/* The LSTM for training on num_devices devices, each batch split over them; spread: the layers of each on contexts of
- * their own, from `maps` on. */
+/* The LSTM for training on num_devices devices, each batch split over them; spread: each device's layers are on
+ * contexts of their own, from `maps` on. */
 static cohort_group *bind_lstm(size_t num_devices, const cohort_context *maps, size_t num_maps) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_descs *data = desc("data", SHAPE(STEPS, BATCH, WIDTH), "TNC");
@@ -462,7 +464,7 @@ static void groups_agree(cohort_group *a, cohort_group *b, const char *rule, int
   cohort_group_free(b);
 }
 
-/* Trained parameters and gradients, whatever the rule and the way of the update. */
+/* Compares trained parameters and gradients for all optimizers and update modes. */
 static void training_over_layers_on_other_devices_is_the_same(void **state) {
   const cohort_context layers[] = {test_contexts()[0], test_contexts()[1], test_contexts()[2]};
   int32_t mode;
@@ -474,7 +476,7 @@ static void training_over_layers_on_other_devices_is_the_same(void **state) {
   groups_agree(bind_lstm(1, layers, 1), bind_lstm(1, NULL, 0), "sgd", COHORT_UPDATE_ON_STORE, 1);
 }
 
-/* Both at once: two devices share each batch, and the layers of each sit on contexts of its own. */
+/* Both at once: two devices share each batch, and the layers of each are on contexts of its own. */
 static void data_and_model_parallelism_go_together(void **state) {
   const cohort_context *const on = test_contexts(), layers[] = {on[0], on[1], on[2], on[3], on[0], on[4]};
   int32_t mode;

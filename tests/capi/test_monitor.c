@@ -2,7 +2,7 @@
 /* Monitors: MON-06 to MON-12. */
 #include "support/group_tests.h"
 
-/* A monitor with all defaults but these. */
+/* A monitor with these options; all others are defaults. */
 static cohort_monitor *monitor_of(int64_t interval, const cohort_monitor_options *options) {
   cohort_monitor *monitor = NULL;
 
@@ -17,7 +17,7 @@ static size_t toc(cohort_monitor *monitor) {
   return num;
 }
 
-/* The entries of the latest toc are these, in this order. */
+/* Checks the entries of the latest toc, in order. */
 static void names_are(const cohort_monitor *monitor, size_t num, const char *const *names, size_t num_names) {
   size_t i;
 
@@ -51,7 +51,7 @@ static void outputs_come_first_then_arguments_device_after_device(void **state) 
   cohort_group_free(group);
 }
 
-/* MON-06: the statistic is norm / sqrt(size); MON-08: text of a single number has no brackets, and a tab at its end. */
+/* MON-06: the statistic is norm / sqrt(size); MON-08: text of a single number has no brackets, and ends with a tab. */
 static void the_default_statistic_is_the_norm_over_the_root_of_the_size(void **state) {
   cohort_group *group = bind_regression(1, 1, NULL);
   cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
@@ -83,7 +83,7 @@ static void the_default_statistic_is_the_norm_over_the_root_of_the_size(void **s
   cohort_group_free(group);
 }
 
-/* MON-06: a pattern matches from the start of a name, or anywhere in it; it need not choose among toc's arrays. */
+/* MON-06: a pattern matches from the start of a name, or anywhere in it; it need not select among toc's arrays. */
 static void a_pattern_is_anchored_or_not(void **state) {
   cohort_group *group = bind_regression(1, 2, NULL);
   cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
@@ -111,7 +111,7 @@ static void a_pattern_is_anchored_or_not(void **state) {
   cohort_group_free(group);
 }
 
-/* MON-04, MON-07: with monitor_all the inputs of each operator too; sorted by name, equal ones stay in order. */
+/* MON-04, MON-07: with monitor_all the inputs of each operator too; sorted by name, equal names stay in order. */
 static void inputs_are_reported_on_request_and_entries_sorted(void **state) {
   cohort_group *group = bind_regression(1, 2, NULL);
   cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
@@ -175,7 +175,7 @@ static void backward_is_reported(void **state) {
   cohort_group_free(group);
 }
 
-/* What a statistic of ours does. */
+/* The behaviour of the test's statistic callback. */
 typedef struct plan {
   int32_t status;
   size_t num_values;
@@ -192,7 +192,7 @@ static int32_t statistic(cohort_ndarray *array, cohort_arrays *values, void *use
   return how->status;
 }
 
-/* MON-06, MON-08, MON-12: a statistic may give several arrays; each is followed by a tab. */
+/* MON-06, MON-08, MON-12: a statistic may return several arrays; each is followed by a tab. */
 static void a_statistic_may_give_several_values(void **state) {
   cohort_group *group = bind_regression(1, 1, NULL);
   cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
@@ -221,7 +221,7 @@ static void a_statistic_may_give_several_values(void **state) {
   cohort_group_free(group);
 }
 
-/* MON-08: a statistic that fails or gives no array is an error of the call; a toc that fails can be made again. */
+/* MON-08: a statistic that fails or returns no array is an error of the call; a failed toc can be repeated. */
 static void a_statistic_that_fails_is_an_error_of_the_call(void **state) {
   cohort_group *group = bind_regression(1, 2, NULL);
   cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
@@ -251,7 +251,8 @@ static void a_statistic_that_fails_is_an_error_of_the_call(void **state) {
   cohort_group_free(group);
 }
 
-/* MON-09: one callback an executor. Of two monitors the later sees all, the earlier what toc reads. */
+/* MON-09: an executor has one callback. Of two monitors the later sees everything, the earlier only the arrays that toc
+ * reads. */
 static void a_later_monitor_replaces_the_callback_of_the_earlier(void **state) {
   cohort_group *group = bind_regression(1, 2, NULL);
   cohort_executor *executor = NULL;
@@ -319,7 +320,8 @@ static void results_do_not_change(void **state) {
   cohort_group_free(group);
 }
 
-/* A freed monitor leaves what it watched running and its statistic uncalled; one that is kept keeps what it watches. */
+/* When a monitor is freed, what it watched goes on running and its statistic is no longer called; a monitor that is
+ * kept keeps what it watches alive. */
 static void monitor_and_group_are_freed_in_any_order(void **state) {
   cohort_group *group = bind_regression(1, 2, NULL);
   cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
@@ -343,7 +345,7 @@ static void monitor_and_group_are_freed_in_any_order(void **state) {
   cohort_monitor_free(monitor);
 }
 
-/* MON-06: hosts may choose names by a function of their own; like a pattern it can be kept from arguments. */
+/* MON-06: the caller may choose names by a function; like a pattern it can be told to leave out arguments. */
 static int32_t ends_as_told(const char *name, void *user_data) {
   const char *ending = user_data;
   const size_t length = strlen(name), wanted = strlen(ending);
@@ -403,7 +405,7 @@ static void a_filter_that_fails_is_an_error_of_the_call(void **state) {
   cohort_group_free(group);
 }
 
-/* MON-06: interval, pattern and constants are checked when a monitor is made. */
+/* MON-06: interval, pattern and constants are checked when a monitor is created. */
 static void wrong_settings_are_refused(void **state) {
   cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT, made;
   cohort_monitor *monitor = NULL;
@@ -435,7 +437,8 @@ static void wrong_settings_are_refused(void **state) {
   cohort_monitor_free(NULL);
 }
 
-/* A statistic that runs what it watches is refused, before any of it is touched, and fails the pass that it is in. */
+/* A statistic that runs the executor it watches is refused before anything is touched, and the pass that it is in
+ * fails. */
 static int32_t runs_the_group(cohort_ndarray *array, cohort_arrays *values, void *user_data) {
   cohort_ndarray *data = floats(SHAPE(2, 2), FLOATS(9, 9, 9, 9));
 
@@ -467,7 +470,7 @@ static void a_statistic_cannot_run_what_it_watches(void **state) {
   cohort_group_free(group);
 }
 
-/* Nor change it, or the monitor that it runs for: all that is refused, and both go on. */
+/* A statistic may not change the executor, or its own monitor, either: all that is refused, and both go on. */
 typedef struct meddler {
   cohort_group *group;
   cohort_executor *executor;
@@ -483,13 +486,13 @@ static int32_t meddles(cohort_ndarray *array, cohort_arrays *values, void *user_
   ++self->num_calls;
   if (self->group) {
     fails(cohort_group_set_monitor(self->group, NULL, NULL, 0), COHORT_ERROR_STATE, "in a pass already");
-    if (self->num_calls == 1) /* the first device's is in its pass */
+    if (self->num_calls == 1) /* the first device is in its pass */
       fails(cohort_executor_set_monitor(self->executor, NULL, NULL, 0), COHORT_ERROR_STATE, "in a pass already");
     fails(cohort_group_reshape(self->group, data, label), COHORT_ERROR_STATE, "in a pass already");
     fails(cohort_group_bind(self->group, data, label, NULL, 1), COHORT_ERROR_STATE, "in a pass already");
   }
   if (self->frees) {
-    cohort_monitor_free(self->monitor); /* more than once does nothing */
+    cohort_monitor_free(self->monitor); /* a second call does nothing */
   } else {
     fails(cohort_monitor_tic(self->monitor), COHORT_ERROR_STATE, "its own callback");
     fails(cohort_monitor_toc(self->monitor, &num), COHORT_ERROR_STATE, "its own callback");
@@ -517,7 +520,7 @@ static void a_statistic_cannot_change_what_it_watches(void **state) {
   ok(cohort_monitor_tic(self.monitor));
   pass(group);
   assert_int_equal(self.num_calls, 4);
-  self.group = NULL; /* a toc is no pass */
+  self.group = NULL; /* toc is not a pass */
   names(self.monitor, toc(self.monitor), "fc_output", "lro_output", "fc_output", "lro_output", "data", "fc_weight",
         "label", "data", "fc_weight", "label");
   ok(cohort_monitor_tic(self.monitor));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a monitor callback is shown, under which names and in which order: MON-01 to MON-05, MON-11, MON-12. */
+/* The names under which a monitor callback is shown arrays, and their order: MON-01 to MON-05, MON-11, MON-12. */
 #include <stdio.h>
 
 #include "support/executor_tests.h"
 
-/* Names in the order in which they came, and the sum of the elements of each array. */
+/* Names in the order of the calls, and the sum of the elements of each array. */
 typedef struct seen {
   char names[1024];
   double sums[64];
@@ -41,8 +41,8 @@ static void watch(cohort_executor *executor, seen *what, int32_t monitor_all) {
   ok(cohort_executor_set_monitor(executor, note, what, monitor_all));
 }
 
-/* MON-01, MON-02, MON-03: after each operator its output, forward and backward, in the order of execution; gradients
- * that nobody computes are not reported. MON-12: what was lent is complete, and may be kept. */
+/* MON-01, MON-02, MON-03: each operator's output after it has run, forward and backward, in the order of execution;
+ * gradients that are not computed are not reported. MON-12: the arrays are complete, and may be kept. */
 static void operators_report_in_the_order_of_execution(void **state) {
   const char *const reqs[] = {"null", "write", "null"};
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -63,7 +63,7 @@ static void operators_report_in_the_order_of_execution(void **state) {
   assert_string_equal(what.names, "fc_output lro_output lro_backward_output0 fc_backward_output1");
   assert_true(what.sums[2] == 9 && what.sums[3] == 15); /* 3 + 6; 1 * 3 + 2 * 6 */
   set_arg(executor, "data", 100, 100);
-  ok(cohort_executor_set_monitor(executor, NULL, NULL, 0)); /* MON-01: NULL takes the callback away */
+  ok(cohort_executor_set_monitor(executor, NULL, NULL, 0)); /* MON-01: NULL removes the callback */
   ok(cohort_executor_forward(executor, 1));
   assert_int_equal(what.num, 4);
   holds(what.kept, 3, 6);
@@ -71,7 +71,7 @@ static void operators_report_in_the_order_of_execution(void **state) {
   cohort_executor_free(executor);
 }
 
-/* MON-01: on a group device 0's forward comes before device 1's, then backward likewise. */
+/* MON-01: on a group device 0's forward is shown before device 1's, then backward likewise. */
 static void devices_report_one_after_the_other(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
   seen what;
@@ -89,8 +89,8 @@ static void devices_report_one_after_the_other(void **state) {
   cohort_group_free(group);
 }
 
-/* MON-02: several outputs are numbered, or go by the operator's own names, also those that a symbol does not show;
- * what is shown as a head has the head's name. */
+/* MON-02: several outputs are numbered, or have the operator's own names, hidden ones too; one that is a head has the
+ * head's name. */
 static void outputs_go_by_their_own_names(void **state) {
   cohort_symbol *normal = node("BatchNorm", "bn", NO_ATTRS, INPUTS(variable("data")));
   cohort_symbol *parts = node("SliceChannel", "sp", ATTRS("num_outputs", "2"), INPUTS(normal));
@@ -109,7 +109,8 @@ static void outputs_go_by_their_own_names(void **state) {
   cohort_executor_free(executor);
 }
 
-/* MON-04: before an operator its inputs, each variable under its own name first; an unnamed input by its number. */
+/* MON-04: each operator's inputs before it runs, each variable first under its own name; an unnamed input by its
+ * number. */
 static void inputs_report_before_their_operator(void **state) {
   cohort_symbol *fc = node("FullyConnected", "fc", ATTRS("num_hidden", "1"), INPUTS(variable("data")));
   cohort_executor *executor = simple_bind(node("elemwise_add", "sum", NO_ATTRS, INPUTS(fc, variable("more"))),
@@ -138,8 +139,8 @@ static void inputs_report_before_their_operator(void **state) {
   cohort_executor_free(square);
 }
 
-/* MON-04: which only inputs have a name, and which go by number, as in MXNet. DEF-69: what an operator works with is
- * no output of its. */
+/* MON-04: some inputs have a name, the others a number, as in MXNet. DEF-69: an operator's internal values are not
+ * shown as outputs. */
 static void an_only_input_goes_by_its_name_or_number(void **state) {
   static const struct {
     const char *op, *key, *value, *input;
@@ -218,8 +219,8 @@ static void an_only_input_goes_by_its_name_or_number(void **state) {
   }
 }
 
-/* MON-05: names and calls are those of the symbol, where a plan would fuse a layer with what follows it, fold a
- * normalisation into a convolution, or compute twins once. */
+/* MON-05: names and calls are those of the symbol, even where a plan would fuse a layer with what follows it, fold a
+ * batch norm into a convolution, or compute equal nodes once. */
 static void names_are_those_of_the_symbol_as_bound(void **state) {
   cohort_symbol *x = variable("x"), *twins[2], *sum;
   cohort_symbol *conv = node("Convolution", "conv", ATTRS("kernel", "(1, 1)", "num_filter", "2", "no_bias", "1"),
@@ -258,7 +259,7 @@ static void names_are_those_of_the_symbol_as_bound(void **state) {
   cohort_executor_free(executor);
 }
 
-/* MON-10: a callback follows a group that is reshaped, and one that is bound anew. */
+/* MON-10: a callback follows a group that is reshaped or bound again. */
 static void a_callback_follows_the_group(void **state) {
   cohort_group *group = bind_regression(1, 2, NULL);
   cohort_descs *data = desc("data", SHAPE(3, 2), NULL), *label = desc("label", SHAPE(3, 1), NULL);
@@ -308,8 +309,8 @@ static void same_floats(cohort_ndarray *one, cohort_ndarray *other) {
   cohort_ndarray_free(other);
 }
 
-/* MON-11: results are the same bits with a monitor as without, and random operators draw the same numbers, whenever it
- * comes and goes; so they do step by step (EXE-22). */
+/* MON-11: results are the same bits with and without a monitor, and random operators draw the same numbers, whenever it
+ * is set and removed; also step by step (EXE-22). */
 static void changes_no_result(int64_t rows) {
   cohort_executor *plain = bound_random(rows), *watched = bound_random(rows), *stepped = bound_random(rows);
   int32_t pass, step, left;
@@ -341,7 +342,7 @@ static void changes_no_result(int64_t rows) {
 static void a_monitor_changes_no_result(void **state) {
   (void)state;
   changes_no_result(4);
-  changes_no_result(1); /* FullyConnected has loops of its own for a row */
+  changes_no_result(1); /* FullyConnected has separate loops for a single row */
 }
 
 int main(void) {

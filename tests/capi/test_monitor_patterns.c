@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns of monitors (MON-06) that would kill or hang a backtracking matcher, and those that are refused. */
+/* Monitor patterns (MON-06) that would crash or hang a backtracking matcher, and those that are refused. */
 #include <pthread.h>
 
 #include "support/boundary.h"
 
 enum { kLongName = 30000 };
 
-/* What a monitor with this pattern reports of an executor of one argument, by its name; on a thread of little stack. */
+/* Runs a monitor with this pattern on an executor of one argument of this name, on a thread with a small stack. */
 typedef struct question {
   const char *name, *pattern;
   int32_t mode;
-  size_t found; /* of the two arrays that there are */
+  size_t found; /* of the two arrays of the executor */
   cohort_error *error;
 } question;
 
@@ -59,7 +59,7 @@ static size_t num_found(const char *name, const char *pattern, int32_t mode) {
   return q.found;
 }
 
-/* No name is too long for the stack. */
+/* A long name does not overflow the stack. */
 static void a_pattern_goes_over_names_of_any_length(void **state) {
   char *name = malloc(kLongName + 1);
 
@@ -73,14 +73,14 @@ static void a_pattern_goes_over_names_of_any_length(void **state) {
   free(name);
 }
 
-/* Repetitions of repetitions do not try every way of sharing out the letters. */
+/* Nested repetitions take linear time. */
 static void a_pattern_takes_time_linear_in_the_name(void **state) {
   (void)state;
   assert_int_equal(num_found("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "(a+)+b", COHORT_PATTERN_ANCHORED), 0);
   assert_int_equal(num_found("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "(a|a|aa)*$", COHORT_PATTERN_ANCHORED), 1);
 }
 
-/* The syntax that the header promises: classes, counts, alternatives, assertions of place; letters beyond ASCII. */
+/* The syntax that the header promises: classes, counts, alternatives, assertions; letters beyond ASCII. */
 static void a_pattern_has_the_usual_syntax(void **state) {
   static const char *const good[] = {"stage[0-9]_unit\\d{1,2}_(conv|bn)", "stage1(?:_\\w+)?$", "^stage1_unit12_conv\\b",
                                      "[^_]+_.*?_conv", "stage1_unit12_conv|x"};
@@ -97,7 +97,7 @@ static void a_pattern_has_the_usual_syntax(void **state) {
                    2);
 }
 
-/* What cannot be matched in linear time, what is no expression, and what takes too much memory, is refused. */
+/* Refused are patterns that cannot be matched in linear time, invalid ones, and those that take too much memory. */
 static void other_patterns_are_refused(void **state) {
   static const char *const bad[] = {
       "(a)\\1", "a(?=b)", "a(?!b)", "(", "a{2,1}", "[z-a]", "*", "((a{999}){999}){999}", "(((\\w{40}){40}){40})",

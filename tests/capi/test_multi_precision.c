@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizers with multi_precision on parameters of float16 and bfloat16: what a float32 copy of them would become,
- * rounded, whoever runs the update. */
+/* Optimizers with multi_precision on parameters of float16 and bfloat16: the result is that of a float32 copy, rounded,
+ * in whichever way the update is run. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ static cohort_optimizer *optimizer_of(const struct rule *rule, int is_narrow) {
   return optimizer;
 }
 
-/* An eighth of a whole number, so that any type holds it, and sums of them. */
+/* Multiples of one eighth, which any type can represent, as are their sums here. */
 static float drawn(uint32_t *seed) {
   *seed = *seed * 1664525u + 1013904223u;
   return (float)((int)(*seed >> 24) % 16 - 8) / 8 + 0.0625f;
@@ -71,7 +71,7 @@ static cohort_symbol *network(void) {
               INPUTS(node("broadcast_mul", "product", NO_ATTRS, INPUTS(variable("data"), weight))));
 }
 
-/* Who runs the update: the optimizer by itself, or a group, or a manager. */
+/* A weight that is updated by an optimizer directly, by a group or by a manager. */
 typedef struct trained {
   cohort_ndarray *weight, *grad;
   cohort_group *group;
@@ -137,7 +137,7 @@ static void step(trained *of, cohort_optimizer *optimizer, cohort_update_mode mo
   cohort_ndarray_free(data);
 }
 
-/* The weight is in the narrow type what the other one is when it is rounded. */
+/* The narrow weight is the rounded weight of the float32 run. */
 static void is_rounded(cohort_ndarray *narrow, const cohort_ndarray *wide, const char *what) {
   cohort_ndarray *rounded = NULL;
   uint16_t found[kColumns], expected[kColumns];
@@ -204,7 +204,7 @@ static void narrow_weights_follow_float32(void **state) {
   for (r = 0; r < COUNT(kRules); ++r) {
     for (t = 0; t < COUNT(kTypes); ++t) {
       check_rule(&kRules[r], 0, 1, COHORT_UPDATE_ON_STORE, kTypes[t]);
-      check_rule(&kRules[r], 1, 3, COHORT_UPDATE_ON_STORE, kTypes[t]); /* of which two may be one GPU */
+      check_rule(&kRules[r], 1, 3, COHORT_UPDATE_ON_STORE, kTypes[t]); /* two of which may be the same GPU */
       for (who = 1; who <= 2; ++who) {
         check_rule(&kRules[r], who, 1, COHORT_UPDATE_ON_STORE, kTypes[t]);
         check_rule(&kRules[r], who, 2, COHORT_UPDATE_ON_STORE, kTypes[t]);
@@ -214,7 +214,7 @@ static void narrow_weights_follow_float32(void **state) {
   }
 }
 
-/* Steps smaller than what the narrow type can tell apart add up, which they do not without. */
+/* Steps smaller than the narrow type's resolution add up, which they do not without multi_precision. */
 static void small_steps_add_up(void **state) {
   const char *const keys[] = {"learning_rate", "multi_precision"};
   const char *values[] = {"0.0001", "1"};
@@ -240,8 +240,8 @@ static void small_steps_add_up(void **state) {
   }
 }
 
-/* States are those of the formula, whatever type the weight has next: the momentum goes on, and float32 weights that a
- * narrow one does not know are made of it. */
+/* States stay valid when the type of the weight changes: the momentum continues, and the float32 copy that a narrow
+ * weight lacks is made from it. */
 static void states_follow_a_weight_into_another_type(void **state) {
   const char *const keys[] = {"learning_rate", "momentum", "multi_precision"}, *const values[] = {"1", "0.5", "1"};
   const int64_t shape[] = {1, 2};

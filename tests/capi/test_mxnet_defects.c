@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MXNet 1.9.1 does wrong and no other test shows to be right here: clauses of DEF-25, DEF-26, DEF-32, DEF-35,
- * DEF-46 to DEF-52. */
+/* Defects of MXNet 1.9.1 whose absence no other test shows: clauses of DEF-25, DEF-26, DEF-32, DEF-35, DEF-46 to
+ * DEF-52. */
 #include <stdio.h>
 
 #include "support/executor_tests.h"
 
-/* DEF-25: data that is float16 by its own attribute makes its weights float16, without any dtype given. */
+/* DEF-25: data that is float16 by its own attribute makes its weights float16, without any other dtype given. */
 static void a_float16_attribute_needs_no_help(void **state) {
   const char *const key = "__dtype__", *const value = "2";
   cohort_symbol *data = NULL;
@@ -24,7 +24,7 @@ static void a_float16_attribute_needs_no_help(void **state) {
   cohort_executor_free(executor);
 }
 
-/* What a monitor was shown: how often, and the elements of the array called `wanted`. */
+/* The calls of a monitor callback: their number, and the elements of the array called `wanted`. */
 typedef struct Shown {
   const char *wanted;
   float values[4];
@@ -59,7 +59,7 @@ static void outputs_that_nobody_reads_are_shown_with_values(void **state) {
   cohort_executor_free(executor);
 }
 
-/* DEF-26: watching all of SliceChannel's backward ends, and shows its gradients. */
+/* DEF-26: monitoring all of SliceChannel's backward terminates, and shows its gradients. */
 static void all_of_a_split_can_be_watched_in_backward(void **state) {
   Shown shown = {"sp_backward_output0", {-7, -7, -7, -7}, 0, 0};
   cohort_symbol *symbol = node("SliceChannel", "sp", ATTRS("num_outputs", "2"), INPUTS(variable("data")));
@@ -82,7 +82,7 @@ static void all_of_a_split_can_be_watched_in_backward(void **state) {
   cohort_executor_free(executor);
 }
 
-/* DEF-32: a map of requests counts whichever arguments there are, and in whatever order the symbol has them. */
+/* DEF-32: a map of requests applies by name, whatever other arguments there are and in whatever order. */
 static void a_map_needs_no_other_argument_to_count(void **state) {
   const char *const names[] = {"fc_weight"}, *const words[] = {"add"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -102,7 +102,7 @@ static void a_map_needs_no_other_argument_to_count(void **state) {
   cohort_group_free(group);
 }
 
-/* A failing call whose message, and subject if that is not NULL, are these words, one line of ASCII. */
+/* A call that must fail with this message, and this subject if that is not NULL: one line of ASCII. */
 static void plain_at(cohort_error *error, int32_t code, const char *words, const char *subject, int line) {
   char message[512];
   const char *at;
@@ -120,8 +120,7 @@ static void plain_at(cohort_error *error, int32_t code, const char *words, const
 }
 #define plain(call, code, words, subject) plain_at((call), (code), (words), (subject), __LINE__)
 
-/* DEF-35: a message is one line of UTF-8, whatever bytes a host gives: neither what it quotes nor where it is breaks
- * it. */
+/* DEF-35: a message is one line of UTF-8, whatever bytes the caller's names contain. */
 static void messages_are_one_line_of_utf8(void **state) {
   const char broken[] = "{\"nodes\": [{\"op\": \"\xff\n\"}]}", unknown[] =
                                                                    "{\"nodes\": [{\"op\": \"No\\nOp\", \"name\": "
@@ -145,7 +144,7 @@ static void messages_are_one_line_of_utf8(void **state) {
   assert_null(metric);
 }
 
-/* DEF-46: a window that lies in the padding alone has nothing to take a mean of. */
+/* DEF-46: the mean of a pooling window that lies entirely in the padding is 0, not a division by 0. */
 static void a_mean_of_nothing_is_zero(void **state) {
   cohort_symbol *pool = node("Pooling", "pool",
                              ATTRS("pool_type", "avg", "kernel", "(1, 1, 2)", "stride", "(1, 1, 3)", "pad", "(0, 0, 1)",
@@ -190,7 +189,7 @@ static void a_softmax_of_rows_goes_back_to_rows(void **state) {
   cohort_executor_free(executor);
 }
 
-/* DEF-49: the momentum takes the weight that was, and so the second step is Nesterov's, too. */
+/* DEF-49: the momentum uses the weight before the update, so that the second step is Nesterov's, too. */
 static void nesterov_decays_the_weight_that_was(void **state) {
   const char *const keys[] = {"learning_rate", "momentum", "wd"}, *const values[] = {"0.1", "0.9", "0.3"};
   cohort_ndarray *weight = floats(SHAPE(1), FLOATS(1)), *grad = floats(SHAPE(1), FLOATS(0.5f));
@@ -206,7 +205,7 @@ static void nesterov_decays_the_weight_that_was(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* DEF-50: the head gradient is what the gradient is multiplied with. */
+/* DEF-50: the head gradient multiplies the gradient. */
 static void softmax_output_takes_its_head_gradient(void **state) {
   cohort_symbol *softmax =
       node("SoftmaxOutput", "softmax", ATTRS("out_grad", "True"), INPUTS(variable("data"), variable("label")));
@@ -219,7 +218,7 @@ static void softmax_output_takes_its_head_gradient(void **state) {
   cohort_executor_free(executor);
 }
 
-/* DEF-51: lengths of sequences and limits of an LSTM's state count. */
+/* DEF-51: sequence lengths and an LSTM's state clipping take effect. */
 static void recurrent_layers_obey_lengths_and_limits(void **state) {
   cohort_symbol *relu =
       node("RNN", "rnn", ATTRS("mode", "rnn_relu", "state_size", "1", "num_layers", "1", "use_sequence_length", "True"),
@@ -246,7 +245,7 @@ static void recurrent_layers_obey_lengths_and_limits(void **state) {
   cohort_executor_free(executor);
 }
 
-/* DEF-52: the slopes of prelu are learnt from the data, not from what takes its place in backward. */
+/* DEF-52: the slopes of prelu are learnt from the data, not from the gradient that overwrites it in backward. */
 static void slopes_are_learnt_behind_any_operator(void **state) {
   cohort_symbol *tripled = node("_mul_scalar", "tripled", ATTRS("scalar", "3"), INPUTS(variable("x")));
   cohort_symbol *prelu = node("LeakyReLU", "prelu", ATTRS("act_type", "prelu"), INPUTS(tripled, variable("slopes")));
@@ -262,9 +261,8 @@ static void slopes_are_learnt_behind_any_operator(void **state) {
   cohort_executor_free(executor);
 }
 
-/* An LSTM's projection lies behind the weights of its cell, before all biases, as MXNet's files have it: zero weights
- * and biases open each gate by half, so that c = 0.5 * 2 and h = 0.5 * tanh(1) * 10.
- */
+/* An LSTM's projection follows the weights of its cell and precedes all biases, as in MXNet's files: zero weights and
+ * biases open each gate by half, so that c = 0.5 * 2 and h = 0.5 * tanh(1) * 10. */
 static void a_projection_lies_behind_the_weights_of_its_cell(void **state) {
   float parameters[17] = {0};
   cohort_executor *executor;

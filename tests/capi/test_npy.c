@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy's files, in and out of lists of arrays. Those in tests/data/npy were written by NumPy 1.24. */
+/* NumPy's file formats, in and out of lists of arrays. The files in tests/data/npy were written by NumPy 1.24. */
 #include "support/boundary.h"
 #include "support/temporary.h"
 
@@ -14,7 +14,7 @@ static cohort_ndarray *entry(const cohort_arrays *list, const char *name) {
   return array;
 }
 
-/* An array of this file, or of its entry. */
+/* Loads an array from this file, or from its entry of this name. */
 static cohort_ndarray *loaded(const char *path, const char *name, cohort_dtype dtype) {
   cohort_arrays *list = NULL;
   cohort_ndarray *array;
@@ -28,7 +28,7 @@ static cohort_ndarray *loaded(const char *path, const char *name, cohort_dtype d
   return array;
 }
 
-/* Its bytes are these; frees it. */
+/* Checks its bytes; frees it. */
 static void holds_bytes(cohort_ndarray *array, const void *bytes, size_t size) {
   char found[1024];
 
@@ -142,7 +142,7 @@ static void what_is_written_is_read_again(void **state) {
   unlink(path);
 }
 
-/* As numpy.savez makes one of no arrays. */
+/* The file that numpy.savez writes for no arrays. */
 static void an_archive_of_nothing_is_an_empty_list(void **state) {
   char path[TEMPORARY_PATH];
   cohort_arrays *list = NULL;
@@ -208,7 +208,7 @@ static void what_cannot_be_is_refused(void **state) {
   assert_int_equal(access(path, F_OK), -1); /* nothing was written */
 }
 
-/* Loads from memory: a list, or an error of the right classes. */
+/* Loads from memory: a list, or an error of one of the right classes. */
 static void survives(const char *bytes, size_t size) {
   cohort_arrays *list = NULL;
   cohort_error *error = cohort_arrays_load_memory(bytes, size, NULL, &list);
@@ -223,8 +223,8 @@ static void survives(const char *bytes, size_t size) {
   cohort_error_free(error);
 }
 
-/* Files cut short anywhere, and with each byte changed. Copies of their own size, so that a sanitizer sees their ends.
- */
+/* Files cut short anywhere, and with each byte changed. The copies have their exact size, so that a sanitizer detects
+ * reads beyond their end. */
 static void hostile_files_are_errors(void **state) {
   const char *const paths[] = {DATA("rows.npy"), DATA("columns.npy"), DATA("none.npy"), DATA("stored.npz"),
                                DATA("compressed.npz")};
@@ -259,7 +259,7 @@ static void put_number(char *to, uint32_t number) {
   for (i = 0; i < 4; ++i) to[i] = (char)(number >> (8 * i));
 }
 
-/* An archive in which one compressed entry is listed again and again, by other names, would grow without end. */
+/* An archive that lists one compressed entry again and again, under other names, would expand without end. */
 static void entries_lie_apart(void **state) {
   enum { NUM = 200, LEAST_HEAD = 46, LEAST_END = 22 };
   size_t size = 0, directory, end, i;
@@ -270,7 +270,7 @@ static void entries_lie_apart(void **state) {
   (void)state;
   for (directory = 0; memcmp(bytes + directory, "PK\1\2", 4) != 0; ++directory) assert_true(directory + 8 < size);
   for (end = directory; memcmp(bytes + end, "PK\5\6", 4) != 0; ++end) assert_true(end + LEAST_END < size + 1);
-  /* The first entry's head, its name among it, "arr_0.npy" or the like. */
+  /* The first entry's header, which contains its name, "arr_0.npy" or the like. */
   head = (uint32_t)(LEAST_HEAD + (unsigned char)bytes[directory + 28] + (unsigned char)bytes[directory + 30]);
   all = malloc(directory + NUM * head + LEAST_END);
   assert_non_null(all);
@@ -291,7 +291,7 @@ static void entries_lie_apart(void **state) {
   free(bytes);
 }
 
-/* An entry that says it holds far more than its array takes is not given the memory. */
+/* An entry that claims far more than its array needs does not get the memory. */
 static void entries_take_what_their_arrays_take(void **state) {
   static const char header[] = "\x93NUMPY\x01\x00\x38\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}\n";
   enum { HEAD = 30, LISTED = 46, NAME = 5, COMPRESSED = 4096, CLAIMED = 4000000, END = 22 };
@@ -305,7 +305,7 @@ static void entries_take_what_their_arrays_take(void **state) {
   put_number(bytes + 22, CLAIMED);
   bytes[26] = NAME;
   memcpy(bytes + HEAD, "x.npy", NAME);
-  content[0] = 1; /* a block that is stored, and the last one */
+  content[0] = 1; /* a stored block, the last one */
   content[1] = (char)(sizeof header - 1);
   content[3] = (char)~content[1];
   content[2] = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators at the edges of what they take: refused with an error of the caller's kind, by the call that is at fault.
- */
+/* Operators at the limits of what they accept: refused with an error of the caller's kind, by the call that is at
+ * fault. */
 #include <math.h>
 
 #include "support/boundary.h"
@@ -21,7 +21,7 @@ static cohort_error *apply(const char *op, const char *key, const char *value, s
   return error;
 }
 
-/* Counts of outputs come as text from anywhere; none of them makes the library allocate or overrun. */
+/* Counts of outputs come as text from anywhere: no value makes the library allocate or overrun memory. */
 static void a_wild_count_of_outputs_is_refused(void **state) {
   static const char *const ops[] = {"amp_multicast", "SliceChannel"};
   static const char *const counts[] = {"0", "-1", "-2147483648", "65537", "2147483647"};
@@ -37,7 +37,8 @@ static void a_wild_count_of_outputs_is_refused(void **state) {
   fails(apply("amp_multicast", "num_outputs", "3", 2, 2, COHORT_DTYPE_FLOAT32), COHORT_ERROR_SHAPE, "found 2");
 }
 
-/* JSON says of operators what MXNet takes, which counts these inputs by other attributes and refuses one of ours. */
+/* Attributes that only Cohort uses to count inputs are not written to JSON: MXNet counts these inputs by other
+ * attributes and refuses unknown ones. */
 static void counts_that_mxnet_lacks_are_not_written(void **state) {
   static const struct {
     const char *op, *keys[3], *values[3];
@@ -74,7 +75,7 @@ static void counts_that_mxnet_lacks_are_not_written(void **state) {
   }
 }
 
-/* Dtypes alone can be inferred without shapes: the count is looked at there as well. */
+/* Dtypes can be inferred without shapes, so that the count is checked there as well. */
 static void a_wrong_count_is_seen_by_inference_of_dtypes(void **state) {
   const char *key = "num_outputs", *three = "3";
   cohort_symbol *inputs[2] = {NULL, NULL}, *cast = NULL;
@@ -102,7 +103,7 @@ static void softmax_activation_needs_its_axes(void **state) {
   ok(apply("SoftmaxActivation", "mode", "channel", 1, 2, COHORT_DTYPE_FLOAT32));
 }
 
-/* As BLAS: what is taken 0 times is not read, though it be no number. */
+/* As in BLAS: an operand with factor 0 is not read, even if it is NaN. */
 static void what_is_taken_no_times_is_not_read(void **state) {
   static const char *const keys[] = {"alpha", "beta"}, *const no_c[] = {"2", "0"}, *const no_product[] = {"0", "3"};
   const int64_t shape[] = {2, 2};
@@ -131,7 +132,7 @@ static void what_is_taken_no_times_is_not_read(void **state) {
   cohort_ndarray_free(none);
 }
 
-/* Samples of no length have a density all the same: that of an empty product, by the gamma function of 0. */
+/* Samples of length zero have a density, that of an empty product, by the gamma function of 0. */
 static void densities_over_an_empty_axis_are_written(void **state) {
   const int64_t samples[] = {2, 3, 0}, alphas[] = {2, 0}, shape[] = {2, 3};
   cohort_ndarray *inputs[2] = {NULL, NULL}, *output = NULL;
@@ -151,7 +152,7 @@ static void densities_over_an_empty_axis_are_written(void **state) {
   cohort_ndarray_free(output);
 }
 
-/* An operator of floating numbers refuses others when it is asked for, not when queued work is waited for. */
+/* An operator for floating-point types refuses others when it is called, not when queued work is waited for. */
 static void integers_are_refused_before_anything_is_queued(void **state) {
   static const char *const calls[][3] = {{"Activation", "act_type", "softsign"},
                                          {"LeakyReLU", "act_type", "elu"},
@@ -166,7 +167,7 @@ static void integers_are_refused_before_anything_is_queued(void **state) {
   }
 }
 
-/* Samples without classes have labels that need not have memory: a pass back over nothing reads nothing. */
+/* If there are no classes, the labels may have no memory: backward over nothing reads nothing. */
 static void a_loss_over_no_classes_runs(void **state) {
   const int64_t none[] = {1, 0, 0};
   const int32_t req[] = {COHORT_GRAD_WRITE, COHORT_GRAD_NULL};
@@ -193,7 +194,7 @@ static void a_loss_over_no_classes_runs(void **state) {
   cohort_symbol_free(loss);
 }
 
-/* Time and memory grow with the number of outputs, not with its square: this took minutes. */
+/* Time and memory grow with the number of outputs, not with its square, which took minutes. */
 static void a_node_of_very_many_outputs_is_bound(void **state) {
   const char *key = "num_outputs", *many = "60000", *name = NULL;
   const int64_t shape[] = {1, 60000};
@@ -216,7 +217,7 @@ static void a_node_of_very_many_outputs_is_bound(void **state) {
   cohort_symbol_free(data);
 }
 
-/* The gradient of the one argument `data` that a loss with these attributes gives; labels are 1 and 0. */
+/* The gradient of the only argument `data` of a loss with these attributes; labels are 1 and 0. */
 static void gradient_is(const char *op, const char *const *keys, const char *const *values, size_t num_attrs,
                         const int64_t *shape, int32_t num_axes, const float *expected, size_t num_expected) {
   static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, labels[] = {1, 0};
@@ -252,7 +253,7 @@ static void gradient_is(const char *op, const char *const *keys, const char *con
   cohort_ndarray_free(grads[0]);
 }
 
-/* Label 1 is ignored; the other sample is smoothed all the same: 1/2 - 0.8 for its class, 1/2 - 0.2 for the other. */
+/* Label 1 is ignored; the other sample is still smoothed: 1/2 - 0.8 for its class, 1/2 - 0.2 for the other. */
 static void labels_are_smoothed_where_others_are_ignored(void **state) {
   static const char *const keys[] = {"smooth_alpha", "use_ignore", "ignore_label"};
   static const char *const values[] = {"0.2", "True", "1"};
@@ -263,7 +264,7 @@ static void labels_are_smoothed_where_others_are_ignored(void **state) {
   gradient_is("SoftmaxOutput", keys, values, 3, shape, 2, expected, 4);
 }
 
-/* As MXNet has it, the batch of MakeLoss is all axes but the last: 2 * 3 rows here, one row of an array of one axis. */
+/* As in MXNet, the batch of MakeLoss is all axes but the last: 2 * 3 rows here, one row for an array of one axis. */
 static void the_batch_of_a_made_loss_is_its_rows(void **state) {
   static const char *const keys[] = {"normalization", "grad_scale"}, *const values[] = {"batch", "3"};
   static const float halves[] = {0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f};
@@ -275,7 +276,7 @@ static void the_batch_of_a_made_loss_is_its_rows(void **state) {
   gradient_is("MakeLoss", keys, values, 2, shape, 1, threes, 2);
 }
 
-/* The dtype of the one output of an operator applied to arrays of these types. */
+/* The dtype of the only output of an operator applied to arrays of these types. */
 static int32_t dtype_applied(const char *op, const char *const *keys, const char *const *values, size_t num_attrs,
                              const int64_t *shape, const int32_t *dtypes, size_t num_inputs) {
   cohort_ndarray *inputs[2] = {NULL, NULL}, *out = NULL;
@@ -313,7 +314,7 @@ static void outputs_take_the_type_of_data_and_weight(void **state) {
   }
 }
 
-/* The other way: the type of an index settles that of the data. */
+/* In the other direction: the type of an index determines that of the data. */
 static void the_type_of_data_follows_from_that_of_an_index(void **state) {
   cohort_symbol *data = NULL, *best = NULL, *pair[2] = {NULL, NULL}, *sum = NULL;
   cohort_descs *known = NULL, *args = NULL;
@@ -339,7 +340,8 @@ static void the_type_of_data_follows_from_that_of_an_index(void **state) {
   cohort_symbol_free(data);
 }
 
-/* Where all inputs are of one type, the last alone settles that of the first: a state's that of the weight. */
+/* Where all inputs are of one type, the last alone determines that of the first: the type of a state gives that of the
+ * weight. */
 static void the_type_of_the_first_input_follows_from_that_of_the_last(void **state) {
   static const struct {
     const char *op, *keys[2], *values[2];
@@ -355,7 +357,7 @@ static void the_type_of_the_first_input_follows_from_that_of_the_last(void **sta
 
   (void)state;
   for (i = 0; i < NUM_OF(cases); ++i) {
-    const int first = strcmp(cases[i].op, "_onehot_encode") != 0; /* of which the first settles that of the last */
+    const int first = strcmp(cases[i].op, "_onehot_encode") != 0; /* the first of which determines that of the last */
     cohort_symbol *node = NULL;
     cohort_descs *known = NULL, *args = NULL;
     const char *name = NULL;
@@ -391,7 +393,7 @@ static void one_part_of_an_array_is_named_as_one_of_several(void **state) {
   cohort_symbol_free(data);
 }
 
-/* With out_grad the gradient is multiplied by the head gradient, and one is needed. */
+/* With out_grad the gradient is multiplied by the head gradient, which is then required. */
 static void a_loss_may_read_its_head_gradient(void **state) {
   static const float scores[] = {1, 1, 1, 1}, labels[] = {1, 0}, head[] = {1, 2, 3, 4},
                      expected[] = {0.5f, -1, -1.5f, 2};
@@ -420,7 +422,7 @@ static void a_loss_may_read_its_head_gradient(void **state) {
   cohort_ndarray_free(args[1]);
 }
 
-/* A count that is given counts, whether the operator is composed or applied at once. */
+/* A given count is checked, whether the operator is composed or applied at once. */
 static void a_wrong_count_of_inputs_is_refused(void **state) {
   static const char *const counts[] = {"2", "4"};
   const char *key = "num_args";
@@ -440,7 +442,7 @@ static void a_wrong_count_of_inputs_is_refused(void **state) {
   for (i = 0; i < 3; ++i) cohort_symbol_free(inputs[i]);
 }
 
-/* COHORT_MAX_AXES is the bound of every array and of every shape, wherever it comes from. */
+/* COHORT_MAX_AXES limits the number of axes of every array and of every shape, wherever it comes from. */
 static void no_shape_has_more_axes_than_arrays_may_have(void **state) {
   static const char ones[] =
       "(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
@@ -467,7 +469,7 @@ static void no_shape_has_more_axes_than_arrays_may_have(void **state) {
   cohort_symbol_free(data);
 }
 
-/* Short rows are copied in parts, which may overlap: nothing is left out, nothing written beside them. */
+/* Short rows are copied with overlapping moves: nothing is left out, nothing written beside them. */
 static void rows_of_any_length_are_taken(void **state) {
   enum { ROWS = 5, MOST = 700 };
   static const float wanted[] = {3, 0, 4, 0, 9, -2};
@@ -499,7 +501,7 @@ static void rows_of_any_length_are_taken(void **state) {
   cohort_ndarray_free(indices);
 }
 
-/* Whatever is wrong with an attribute: the message says of which operator and which attribute it is, or which shape. */
+/* For any wrong attribute the message names the operator and the attribute, or the shape. */
 static void errors_name_the_operator_and_the_attribute(void **state) {
   static const struct {
     const char *op, *key, *value;
@@ -532,7 +534,7 @@ static void errors_name_the_operator_and_the_attribute(void **state) {
   }
 }
 
-/* An axis named twice, from either end, is a mistake, as in MXNet. */
+/* An axis that is named twice, counted from either end, is an error, as in MXNet. */
 static void axes_are_named_once(void **state) {
   static const char *const ops[] = {"sum", "mean", "prod", "nansum", "nanprod", "max", "min", "norm"};
   const int64_t shape[] = {1, 3};
@@ -558,7 +560,7 @@ static void axes_are_named_once(void **state) {
   cohort_ndarray_free(data);
 }
 
-/* A scalar is a row of one: it is the whole of what softmax divides by, and has no slope. */
+/* A scalar is a row of one element: softmax of it is 1, with a gradient of 0. */
 static void softmax_takes_a_scalar(void **state) {
   static const char *const ops[] = {"softmax", "softmin", "log_softmax"};
   static const float expected[] = {1, 1, 0}, number = 1.5f, none = 0;
@@ -576,7 +578,7 @@ static void softmax_takes_a_scalar(void **state) {
     ok(cohort_ndarray_write(slope, &number, sizeof number));
     ok(cohort_tape_create(&tape));
     ok(cohort_tape_mark(tape, &x, &slope, NULL, 1));
-    again.create_graph = i >= NUM_OF(ops); /* its slope is a kernel's, and then a graph */
+    again.create_graph = i >= NUM_OF(ops); /* its gradient is computed by a kernel, and then as a graph */
     ok(cohort_tape_invoke(tape, ops[i % NUM_OF(ops)], NULL, NULL, 0, &x, 1, NULL, 0, NULL, &outputs));
     ok(cohort_arrays_get(outputs, 0, &y));
     ok(cohort_tape_backward(tape, &y, NULL, 1, &again));
@@ -592,7 +594,7 @@ static void softmax_takes_a_scalar(void **state) {
   }
 }
 
-/* A crop to the size of an array without elements has none, and gives data a gradient of zeros. */
+/* A crop to the size of an empty array is empty, and gives data a gradient of zeros. */
 static void a_crop_may_be_empty(void **state) {
   static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, zeros[12] = {0};
   const int64_t shape[] = {1, 2, 2, 3}, empty[] = {1, 3, 0, 2};
@@ -623,7 +625,7 @@ static void a_crop_may_be_empty(void **state) {
   cohort_tape_free(tape);
 }
 
-/* Places that no number goes to are zeros, whatever the memory held: that of an array freed before. */
+/* Elements that no value is scattered to are zeros, although the memory is that of an array freed before. */
 static void a_sketch_of_no_numbers_is_zeros(void **state) {
   const int64_t data_shape[] = {64, 0}, places_shape[] = {1, 0}, sketch_shape[] = {64, 16};
   const char *const key = "out_dim", *const value = "16";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that work on whole lines, tiles and blocks of elements: at sizes that these do not divide, what comes out is
- * what element by element gives, and gradients are the transposes of what is linear. */
+/* Kernels that process whole lines, tiles and blocks of elements, at sizes that are no multiple of these: the result is
+ * that of element-by-element code, and gradients of linear operators are their transposes. */
 #include <math.h>
 
 #include "support/executor_tests.h"
@@ -32,7 +32,7 @@ static size_t read_all(cohort_ndarray *array, float *to) { /* frees the array */
   return (size_t)size;
 }
 
-/* Runs the operator on numbers drawn: in, out, heads and grads are filled; the number of elements of the output. */
+/* Runs the operator on random numbers: in, out, heads and grads are filled; returns the number of output elements. */
 static size_t run(const lines_case *c) {
   cohort_descs *known = no_descs();
   cohort_executor *executor;
@@ -148,7 +148,7 @@ static void norms_of_windows_are_those_of_their_elements(void **state) {
   for (x = 0; x < 5 * WIDE; ++x) is_close("gradient", (size_t)x, expected[x], grads[x]);
 }
 
-/* Channels 1 to 7 of places that fill more than a block; beta 0.75 has a power of its own. */
+/* Channels 1 to 7 of more places than a block; beta 0.75 has a special formula. */
 static void responses_are_normalised_in_all_blocks(void **state) {
   static const char *const betas[] = {"0.75", "0.6"};
   enum { CHANNELS = 7 };

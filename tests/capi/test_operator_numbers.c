@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers at the ends of their types: steps, offsets and counts in attributes, labels and indices in arrays, sums that
- * integers cannot hold. Each has a result that the documentation gives, or is refused. */
+/* Numbers at the limits of their types: steps, offsets and counts in attributes, labels and indices in arrays, sums
+ * that overflow integers. Each has a documented result, or is refused. */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #define LARGEST "9223372036854775807"
 #define SMALLEST "-9223372036854775808"
 
-/* Applies an operator with keys and values in turn to arrays, which are freed, and gives its first output. */
+/* Applies an operator with keys and values alternately to arrays, which are freed, and returns its first output. */
 static cohort_error *apply(const char *op, const char *const *attrs, cohort_ndarray *const *inputs,
                            cohort_ndarray **out) {
   const char *keys[8], *values[8];
@@ -125,7 +125,7 @@ static void more_numbers_than_can_be_counted_are_refused(void **state) {
   assert_null(out);
 }
 
-/* Whole numbers are found by cutting the fraction off, as in MXNet; what is no class has no place in the gradient. */
+/* Class numbers are truncated to integers, as in MXNet; a number that is no class changes no gradient. */
 static void labels_that_are_no_class_count_as_out_of_range(void **state) {
   static const float labels[] = {0.5f, -0.5f, 1, -1, 2, 5, 1e10f, 1e30f, -1e30f, INFINITY, -INFINITY, NAN};
   static const float wanted[][2] = {{1, 0}, {1, 0}, {0, 1}}; /* of the others: none */
@@ -157,7 +157,7 @@ static void labels_that_are_no_class_count_as_out_of_range(void **state) {
   }
 }
 
-/* An ignored label is found by its whole part too, and one out of range is not taken for it. */
+/* An ignored label is recognised by its integer part too, and one out of range is not taken for it. */
 static void labels_out_of_range_are_not_the_ignored_one(void **state) {
   const char *const attrs[] = {"use_ignore", "True", "ignore_label", "0", "normalization", "valid", NULL};
   cohort_executor *executor = simple_bind_with(node("SoftmaxOutput", "loss", attrs, INPUTS(variable("data"))),
@@ -171,7 +171,7 @@ static void labels_out_of_range_are_not_the_ignored_one(void **state) {
   cohort_executor_free(executor);
 }
 
-/* The nearest index that there is, for those that are clipped, whatever their size. */
+/* An index that is clipped becomes the nearest valid one, whatever its size. */
 static void indices_that_no_integer_holds_are_clipped_to_the_nearest(void **state) {
 #define INDICES floats(SHAPE(6), FLOATS(1e30f, -1e30f, INFINITY, -INFINITY, 1.9f, -0.5f))
   (void)state;
@@ -184,8 +184,8 @@ static void indices_that_no_integer_holds_are_clipped_to_the_nearest(void **stat
              1, -1, 3, -1);
 }
 
-/* Remainders have the sign of the divisor, and zeros the sign that MXNet's have. In every type, and in vectors as in
- * what is left of them. */
+/* Remainders have the sign of the divisor, and zeros have the sign that MXNet's have. In every type, and in vector
+ * loops as well as in their remainder loops. */
 static void remainders_of_zeros_and_infinities(void **state) {
   static const double table[][3] = {{-4, 2, 0.0},
                                     {4, -2, 0.0},
@@ -252,7 +252,7 @@ static void remainders_of_zeros_and_infinities(void **state) {
   }
 }
 
-/* Integers wrap around when they are added up, in every kernel that adds them up in their own type. */
+/* Integers wrap around when added, in every kernel that adds them in their own type. */
 static void sums_of_integers_wrap(void **state) {
   const int64_t large[] = {INT64_MAX, 1}, smallest[] = {INT64_MIN}, running[] = {INT64_MAX, INT64_MIN};
 
@@ -263,7 +263,7 @@ static void sums_of_integers_wrap(void **state) {
   holds_int64s(applied("cumsum", NO_ATTRS, ARRAYS(int64s(large, 2))), running, 2);
 }
 
-/* Binds an operator on inputs of one type, all with gradients, and runs it forward and back. Frees arrays. */
+/* Binds an operator on inputs of one type, all with gradients, and runs it forward and backward. Frees arrays. */
 static cohort_executor *forward_and_back(const char *op, const char *const *attrs, int32_t type,
                                          cohort_ndarray *const *inputs, cohort_ndarray *head) {
   cohort_ndarray *args[2] = {NULL, NULL}, *grads[2] = {NULL, NULL}, *cast = NULL;
@@ -299,7 +299,7 @@ static cohort_ndarray *gradient_as_floats(const cohort_executor *executor, const
   return wide;
 }
 
-/* What is no number goes back through a rectifier as it goes forward, in every type, for few elements and for many. */
+/* NaN passes backward through a rectifier as it passes forward, in every type, for few elements and for many. */
 static void no_number_goes_back_through_a_rectifier(void **state) {
   static const int32_t types[] = {COHORT_DTYPE_FLOAT16, COHORT_DTYPE_FLOAT32, COHORT_DTYPE_FLOAT64};
   enum { kLength = 5003 };
@@ -340,7 +340,7 @@ static void no_number_goes_back_through_a_rectifier(void **state) {
   }
 }
 
-/* A layer that takes the rectifier in passes it on or leaves 0, by the kernel: here no sum of the layer is a number. */
+/* A layer with a fused rectifier passes NaN on or gives 0, depending on the kernel: here no sum of the layer is NaN. */
 static void a_layer_makes_no_other_number_of_none(void **state) {
   int convolution;
   size_t i;
@@ -367,7 +367,8 @@ static void a_layer_makes_no_other_number_of_none(void **state) {
   }
 }
 
-/* Long rows of softmax, beside e^x of double: of usual numbers, with one that is large, and with what has no power. */
+/* Long rows of softmax, compared with e^x in double: of ordinary numbers, with a large one, and with ones whose
+ * exponential underflows. */
 static void long_rows_of_softmax(void **state) {
   static const int64_t lengths[] = {257, 300, 448, 511, 512, 1000};
   static const float odd[] = {0, 50, -1000, -1e30f, -INFINITY};
@@ -379,7 +380,7 @@ static void long_rows_of_softmax(void **state) {
   for (l = 0; l < COUNT(lengths); ++l) {
     for (o = 0; o < COUNT(odd); ++o) {
       const size_t length = (size_t)lengths[l];
-      /* Roundings of the difference to the largest number, of its power and of some sums. */
+      /* Rounding errors of the difference to the largest number, of its exponential and of some sums. */
       const double tolerance = (60 + 4 + (double)length / 64 + 8) * 0x1p-24;
       cohort_ndarray *y;
       double sum = 0, top = -INFINITY;

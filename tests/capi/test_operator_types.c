@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every operator takes the combinations of input types that MXNet 1.9.1 takes, gives outputs of the same types, and
- * the numbers that it gives for float32. The table in tests/data/operators/types.tsv explains itself. */
+/* Every operator takes the combinations of input types that MXNet 1.9.1 takes, returns outputs of the same types, and
+ * the numbers that it returns for float32. The table in tests/data/operators/types.tsv explains itself. */
 #include <math.h>
 
 #include "support/boundary.h"
@@ -35,7 +35,7 @@ static char letter_of(int32_t dtype) {
 
 /* ---- a line of the table ----------------------------------------------------------------------------------------- */
 
-/* An input as the table has it: float64, its values repeated. */
+/* An input as the table describes it: float64, its values repeated. */
 typedef struct {
   cohort_ndarray *array;
   int whole; /* all values are whole numbers */
@@ -47,7 +47,7 @@ typedef struct {
   input inputs[kMaxArrays];
 } call;
 
-/* The part up to `separator`, which becomes its end, and the rest. */
+/* Splits at `separator`, which is overwritten by the end of the first part; returns the rest. */
 static char *cut(char **rest, char separator) {
   char *part = *rest, *end = part ? strchr(part, separator) : NULL;
 
@@ -130,7 +130,7 @@ static double *numbers_of(const cohort_ndarray *array, int64_t *out_size) {
   return numbers;
 }
 
-/* The input in a type, as the head of the table says. */
+/* Casts the input to a type, as the head of the table says. */
 static cohort_ndarray *typed_input(const input *from, char letter) {
   int64_t shape[COHORT_MAX_AXES], size, i;
   int32_t num_axes;
@@ -153,7 +153,7 @@ static cohort_ndarray *typed_input(const input *from, char letter) {
   return to;
 }
 
-/* How inputs become those of the call whose numbers count. */
+/* How inputs become those of the call whose numbers are the expected ones. */
 enum { kAsTheyAre, kAllFloat32, kFloatsFloat32 };
 
 static cohort_error *apply(const call *c, const char *letters, int how, cohort_arrays **outputs) {
@@ -176,10 +176,11 @@ static cohort_error *apply(const call *c, const char *letters, int how, cohort_a
   return error;
 }
 
-/* ---- what is wrong with a combination ---------------------------------------------------------------------------- */
+/* ---- checks of a combination
+ * --------------------------------------------------------------------------------------- */
 
-/* Output `index` against that of float32: as near as the narrowest type of the call allows; whole numbers are the whole
- * part, and bool is whether it is not 0. */
+/* Compares output `index` with that of float32, to the precision of the narrowest type of the call; integers are the
+ * integer part, and bool is whether it is not 0. */
 static int numbers_differ(const cohort_arrays *found, const cohort_arrays *expected, size_t index, const char *letters,
                           char type, char *message, size_t room) {
   cohort_ndarray *a = NULL, *b = NULL;
@@ -213,7 +214,7 @@ static int numbers_differ(const cohort_arrays *found, const cohort_arrays *expec
   return differs;
 }
 
-/* Whether the call fails, or gives what the table does not say; `combination` is "hf>f", or "hf>f~". */
+/* Whether the call fails, or contradicts the table; `combination` is "hf>f", or "hf>f~". */
 static int is_wrong(const call *c, const char *combination, char *message, size_t room) {
   const char *const outputs = strchr(combination, '>') + 1;
   const size_t num_outputs = outputs[0] == '-' ? 0 : strspn(outputs, "hfdubilog");
@@ -273,7 +274,7 @@ static void read_exception(char *rest) {
   exception *e = &exceptions[num_exceptions];
 
   assert_true(num_exceptions < kMaxExceptions);
-  assert_true(op && combinations && rest); /* the rest is a reason */
+  assert_true(op && combinations && rest); /* the rest is the reason */
   snprintf(e->op, sizeof e->op, "%s", op);
   snprintf(e->combinations, sizeof e->combinations, " %s ", combinations);
   e->used = 0;

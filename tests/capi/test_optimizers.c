@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizers by name: their settings; what goes on from update to update; parameters that are updated as a whole, by
- * groups that sum gradients in pieces; noise. What MXNet's compute is in tests/golden/optimizers. */
+/* Optimizers by name: their settings; state carried from update to update; rules that need whole parameters, in groups
+ * that sum gradients in pieces; noise. The results of MXNet's optimizers are in tests/golden/optimizers. */
 #include <math.h>
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ static cohort_optimizer *create(const char *name, const setting *settings) {
     __VA_ARGS__, { NULL, NULL } \
   }
 
-/* One update of a weight from numbers; frees the gradient. */
+/* One update of a weight from an array of numbers; frees the gradient. */
 static void update(cohort_optimizer *optimizer, const char *name, cohort_ndarray *weight, cohort_ndarray *grad) {
   ok(cohort_optimizer_update(optimizer, name, 0, weight, grad));
   cohort_ndarray_free(grad);
@@ -150,7 +150,7 @@ static void rows_need_an_axis(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* A limit of 0 is none, as in MXNet. */
+/* A limit of 0 means no limit, as in MXNet. */
 static void a_clip_of_nothing_is_none(void **state) {
   cohort_optimizer *optimizer = create("sgd", SETTINGS({"learning_rate", "1"}, {"clip_gradient", "0"}));
   cohort_ndarray *weight = floats(SHAPE(2), FLOATS(1, 1));
@@ -175,13 +175,13 @@ static void a_gradient_of_zeros_is_no_step(void **state) {
     float found[2];
 
     read(weight, found, 2);
-    assert_true(isnan(found[0])); /* nothing is hidden */
+    assert_true(isnan(found[0])); /* no failure is hidden */
   }
   cohort_ndarray_free(weight);
   cohort_optimizer_free(optimizer);
 }
 
-/* Parameters that get the same gradients stay the same, whichever comes first. */
+/* Parameters that get the same gradients stay equal, whichever is updated first. */
 static void parameters_do_not_know_of_each_other(void **state) {
   static const struct {
     const char *name;
@@ -224,7 +224,7 @@ static void parameters_do_not_know_of_each_other(void **state) {
   }
 }
 
-/* With momentum, which MXNet's refuses. */
+/* With momentum, which MXNet's version refuses. */
 static void delays_are_compensated_with_momentum(void **state) {
   cohort_optimizer *optimizer =
       create("dcasgd", SETTINGS({"learning_rate", "0.1"}, {"momentum", "0.5"}, {"lamda", "2"}, {"wd", "0.25"}));
@@ -248,7 +248,7 @@ static void delays_are_compensated_with_momentum(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* Two gradients make a step, and the array that held the first one may hold the next by then. */
+/* Two gradients make one step; by then the array that held the first one may hold the next. */
 static void gradients_are_gathered_as_they_were(void **state) {
   cohort_optimizer *optimizer =
       create("lbsgd", SETTINGS({"learning_rate", "1"}, {"batch_scale", "2"}, {"warmup_epochs", "0"}));
@@ -265,7 +265,7 @@ static void gradients_are_gathered_as_they_were(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* A state of another meaning is none: what was momentum is no sum. */
+/* A state of another meaning is not used: a momentum is not taken for a sum. */
 static void gathering_may_begin_later(void **state) {
   cohort_optimizer *optimizer =
       create("lbsgd", SETTINGS({"learning_rate", "1"}, {"momentum", "0.5"}, {"warmup_epochs", "0"}));
@@ -276,7 +276,7 @@ static void gathering_may_begin_later(void **state) {
   holds(weight, -1);
   ok(cohort_optimizer_set(optimizer, "momentum", 0));
   ok(cohort_optimizer_set(optimizer, "batch_scale", 2));
-  update(optimizer, "w", weight, floats(SHAPE(1), FLOATS(2))); /* the second gradient: due */
+  update(optimizer, "w", weight, floats(SHAPE(1), FLOATS(2))); /* the second gradient: the step is due */
   holds_free(weight, -3);
   cohort_optimizer_free(optimizer);
 }
@@ -285,7 +285,7 @@ static void gathering_may_begin_later(void **state) {
 
 enum { kNoise = 20000 };
 
-/* What one update of a weight of zeros from a gradient of zeros leaves. */
+/* The weight after one update from zeros with a gradient of zeros: the noise. */
 static float *noise_of(cohort_optimizer *optimizer, const char *name, cohort_dtype type) {
   float *const values = calloc(kNoise, sizeof(*values));
   cohort_ndarray *zeros, *weight = NULL, *grad = NULL, *wide = NULL;
@@ -311,8 +311,8 @@ static int is_same(float *a, float *b) {
   return same;
 }
 
-/* Of mean 0 and variance lr, normal, and independent from update to update and place to place. Bounds are five times
- * the deviation of what they bound. */
+/* The noise is normal with mean 0 and variance lr, and independent between updates and between elements. Bounds are
+ * five times the standard deviation of what they bound. */
 static void noise_is_normal(void **state) {
   const cohort_dtype types[] = {COHORT_DTYPE_FLOAT32, COHORT_DTYPE_FLOAT64, COHORT_DTYPE_FLOAT16};
   const double n = kNoise, lr = 0.04;
@@ -355,14 +355,14 @@ static void noise_repeats_by_seed(void **state) {
   assert_true(is_same(noise_of(a, "w", type), noise_of(b, "w", type)));
   assert_false(is_same(noise_of(a, "v", type), noise_of(b, "w", type))); /* by the name, too */
   ok(cohort_optimizer_set(a, "seed", 6));
-  free(noise_of(c, "v", type)); /* the first one, which the other has had */
+  free(noise_of(c, "v", type)); /* the first one, which the other has drawn already */
   assert_true(is_same(noise_of(a, "v", type), noise_of(c, "v", type)));
   cohort_optimizer_free(a);
   cohort_optimizer_free(b);
   cohort_optimizer_free(c);
 }
 
-/* The formula: half a step along gradient and decay, and no noise where nothing is learnt. */
+/* The formula: half a step along gradient and decay, and no noise at a learning rate of 0. */
 static void noise_comes_on_top_of_half_a_step(void **state) {
   cohort_optimizer *optimizer =
       create("sgld", SETTINGS({"learning_rate", "0.5"}, {"wd", "0.5"}, {"rescale_grad", "2"}));
@@ -391,7 +391,7 @@ enum { kRows = 6, kColumns = 100000, kSteps = 2 };
 static const struct rule {
   const char *name;
   setting settings[5];
-} kWholes[] = {{"nadam", {{"learning_rate", "0.05"}}}, /* in pieces, as the next two */
+} kWholes[] = {{"nadam", {{"learning_rate", "0.05"}}}, /* in pieces, like the next two */
                {"dcasgd", {{"momentum", "0.5"}}},
                {"sgld", {{"seed", "3"}}},
                {"groupadagrad", {{"learning_rate", "0.1"}}},
@@ -414,7 +414,7 @@ static cohort_symbol *network(void) {
               INPUTS(node("broadcast_mul", "product", NO_ATTRS, INPUTS(variable("data"), weight))));
 }
 
-/* A group of several devices leaves, to the bit, what the optimizer leaves that is given the whole sum. */
+/* A group of several devices gives the same bits as the optimizer that is given the whole sum. */
 static void check_whole(const struct rule *rule, size_t num_contexts, cohort_update_mode mode) {
   cohort_optimizer *by_group = create(rule->name, rule->settings), *by_itself = create(rule->name, rule->settings);
   float *const first = malloc(kColumns * sizeof(float)), *const rows = malloc(kRows * kColumns * sizeof(float)),
@@ -471,7 +471,8 @@ static void pieces_and_wholes_are_the_same(void **state) {
   }
 }
 
-/* Gradients that were multiplied by a loss scale count without it, though the scale changes between those of a step. */
+/* Gradients that were multiplied by a loss scale count without it, although the scale changes between those of a
+ * step. */
 static void a_loss_scale_is_taken_off_what_is_gathered(void **state) {
   static const char *const strategies[] = {"linear", "lars"};
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -530,7 +531,7 @@ static size_t states_of(const cohort_optimizer *optimizer, char *bytes, size_t c
   return size;
 }
 
-/* What was saved can be loaded, and is the same when saved again. */
+/* Saved states can be loaded, and are the same when saved again. */
 static void states_come_back(cohort_optimizer *optimizer, const char *bytes, size_t size) {
   static char again[10000];
 
@@ -539,7 +540,7 @@ static void states_come_back(cohort_optimizer *optimizer, const char *bytes, siz
   assert_memory_equal(again, bytes, size);
 }
 
-/* Whatever states are damaged, nothing changes; those of another optimizer are named. */
+/* Damaged states change nothing; those of another optimizer are named as such. */
 static void damaged_states_are_refused(void **state) {
   char bytes[2000], again[2000];
   size_t i;
@@ -558,7 +559,7 @@ static void damaged_states_are_refused(void **state) {
       assert_int_equal(cohort_error_code(error), COHORT_ERROR_FORMAT);
       cohort_error_free(error);
     }
-    for (length = 0; length < size; ++length) { /* a number may be as good as another; nothing crashes */
+    for (length = 0; length < size; ++length) { /* a changed number may be valid, too; nothing crashes */
       memcpy(again, bytes, size);
       again[length] = (char)(again[length] ^ 0x5a);
       cohort_error_free(cohort_optimizer_load_states_memory(other, again, size));
@@ -571,7 +572,7 @@ static void damaged_states_are_refused(void **state) {
   }
 }
 
-/* What is saved can be loaded: whatever copies and names there are, and however many updates. */
+/* All states that can be saved can be loaded: with all numbers of copies, all names, and any count of updates. */
 static void all_states_that_are_saved_can_be_loaded(void **state) {
   const char *const names[] = {"", "/", "a/b", "0/1/w", "a\nb"};
   const size_t copies[] = {0, 999999999, 1000000000, SIZE_MAX};
@@ -598,7 +599,7 @@ static void all_states_that_are_saved_can_be_loaded(void **state) {
   cohort_optimizer_free(restored);
 }
 
-/* A history of rows fits the rows it was made for. */
+/* A history of rows fits only the number of rows it was made for. */
 static void states_of_other_rows_are_refused(void **state) {
   cohort_optimizer *optimizer = create("groupadagrad", NULL);
   cohort_ndarray *weight = floats(SHAPE(2, 2), FLOATS(1, 2, 3, 4)), *other = floats(SHAPE(3, 1), FLOATS(1, 2, 3)),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topk, sort and argsort of lines of every length and type against qsort: equal elements keep their order, zeros are
- * equal whatever their sign, NaN comes last either way. Values alone are those that come with indices. */
+/* topk, sort and argsort of lines of every length and type, compared with qsort: equal elements keep their order,
+ * zeros are equal whatever their sign, NaN comes last in either direction. Values alone are the same as values with
+ * indices. */
 #include <math.h>
 #include <stdio.h>
 
@@ -42,8 +43,8 @@ static cohort_ndarray *cast(cohort_ndarray *array, const char *dtype) {
   return applied("Cast", &key, &dtype, 1, array, 0);
 }
 
-/* Numbers with ties. SMALL ones every type has; WHOLE are of both signs; PLAIN have halves, WIDE infinities, both zeros
- * and NaN, too. */
+/* Numbers with ties. Every type can represent SMALL ones; WHOLE are of both signs; PLAIN have halves; WIDE infinities,
+ * both zeros and NaN, too. */
 static void draw(float *values, int64_t count, int numbers) {
   uint32_t random = 12345;
   int64_t n;

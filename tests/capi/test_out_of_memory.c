@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory that runs out at every place in turn. This program's malloc fails the N-th time that the library asks, or from
- * the N-th time on, while one part of a representative program runs: that part ends well or with an out-of-memory
- * error, leaves no handle and no memory behind, and done again it succeeds with the same objects. A part that asks more
- * than kMostTries times is tried at that many places evenly; with --all (or --part NAME, or --part NAME N) at each.
+/* Memory that runs out at every allocation in turn. This program's malloc fails the N-th call of the library, or all
+ * calls from the N-th on, while one part of a representative program runs: that part succeeds or reports an
+ * out-of-memory error, leaks neither handles nor memory, and succeeds when repeated with the same objects. A part with
+ * more than kMostTries allocations is tried at that many of them, evenly spread; with --all (or --part NAME, or --part
+ * NAME N) at each.
  *
- * Two libraries are no better than they are: libgomp ends the process where malloc gives it none, and oneDNN 2.6 goes
- * on with the null pointer, so that these calls of theirs are always served; and where operator new throws inside
- * oneDNN, oneDNN loses what it had, so that there a growth of memory is let pass.
- */
+ * Two libraries do not handle failed allocations: libgomp ends the process, and oneDNN 2.6 uses the null pointer, so
+ * calls from these always succeed. If operator new throws inside oneDNN, oneDNN leaks, so growth of memory is accepted
+ * there. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <execinfo.h>
@@ -19,7 +18,7 @@
 #include "support/sanitizer.h"
 #include "support/temporary.h"
 
-#define OWN_MALLOC !UNDER_SANITIZER /* a sanitizer brings its own */
+#define OWN_MALLOC !UNDER_SANITIZER /* a sanitizer has its own malloc */
 
 /* ---- a malloc that fails ----------------------------------------------------------------------------------------- */
 
@@ -30,12 +29,12 @@ typedef struct code {
 static code gomp, onednn;
 
 static struct {
-  long countdown; /* to the allocation that fails; 0: none does */
-  int onward;     /* all later ones, too */
+  long countdown; /* counts down to the allocation that fails; 0: none does */
+  int onward;     /* all later ones fail, too */
   int armed;
   long asked;    /* while armed */
-  int in_onednn; /* the first that failed was there */
-  long live;     /* blocks that are not freed */
+  int in_onednn; /* the first failing allocation was reached */
+  long live;     /* blocks that have not been freed */
 } memory;
 
 #if OWN_MALLOC
@@ -133,7 +132,7 @@ static int find_libraries(void **state) {
   void *frame;
 
   (void)state;
-  backtrace(&frame, 1); /* asks for memory at its first call */
+  backtrace(&frame, 1); /* allocates at its first call */
   dl_iterate_phdr(find_code, NULL);
   return 0;
 }
@@ -160,13 +159,13 @@ static const cohort_context cpus[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU
 static const char *const params[] = {"conv_weight", "conv_bias", "fc_weight", "fc_bias"};
 static const float zeros[6 * 2 * 8 * 8];
 
-/* What the parts share. Made by the parts themselves; each replaces its own only when it has succeeded. */
+/* State shared by the parts, which create it themselves; each part replaces its own only when it has succeeded. */
 static struct {
   cohort_symbol *symbol;
   cohort_group *group;
-  cohort_arrays *args, *aux; /* good values of its parameters */
+  cohort_arrays *args, *aux; /* valid values of its parameters */
   cohort_optimizer *optimizer;
-  char states[128]; /* of an optimizer that has none yet */
+  char states[128]; /* of an optimizer that has no states yet */
   size_t num_states_bytes;
   cohort_metric *metric;
   cohort_manager *manager;
@@ -300,7 +299,7 @@ cleanup:
   return error;
 }
 
-/* To a batch of six and back. A group whose reshape has failed serves the shape that it says. */
+/* Reshapes to a batch of six and back. After a failed reshape the group has the shape that it reports. */
 static cohort_error *reshape(void) {
   int64_t batch = 0;
   cohort_error *error;
@@ -366,7 +365,7 @@ cleanup:
   return error;
 }
 
-static int32_t callback_code; /* the class of its last error, which the library knows as a number of the host's */
+static int32_t callback_code; /* its last error's class, which the caller gave as a number of its own */
 
 static int32_t bucket_symbol(const char *key, cohort_symbol **out_symbol, void *user_data) {
   cohort_error *error = cohort_symbol_copy(world.symbol, out_symbol);
@@ -378,7 +377,7 @@ static int32_t bucket_symbol(const char *key, cohort_symbol **out_symbol, void *
   return callback_code;
 }
 
-/* A manager, and a batch in a bucket that it has to make. */
+/* A manager, and a batch in a bucket that has to be made. */
 static cohort_error *manage(void) {
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
   cohort_descs *data_descs = NULL, *label_descs = NULL;
@@ -436,7 +435,7 @@ cleanup:
   return error;
 }
 
-/* An executor bound for training that then infers. What is asked of it after a failure has an answer. */
+/* An executor bound for training that then infers. Queries after a failure work. */
 static cohort_error *infer(void) {
   const int64_t shape[] = {4, 2, 8, 8};
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -489,7 +488,7 @@ cleanup:
   return error;
 }
 
-/* Recorded operators, one that keeps something and a function of the host's; gradients of gradients. */
+/* Recorded operators, one that keeps values and a custom function; gradients of gradients. */
 static cohort_error *record(void) {
   const int64_t shape[] = {4, 3};
   cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
@@ -530,7 +529,7 @@ cleanup:
 
 static const char row[] = "a row whose name is long enough to need memory";
 
-/* Rows, spans and totals of a trace that goes on after a failure. */
+/* Rows, spans and totals of a trace that continues after a failure. */
 static cohort_error *trace(void) {
   static const char name[] = "a span whose name is long enough to need memory";
   cohort_trace_options options = COHORT_TRACE_OPTIONS_INIT;
@@ -568,7 +567,7 @@ cleanup:
   return error;
 }
 
-/* What was begun ends; what is left is text. */
+/* Open spans are ended, and the rest is valid JSON. */
 static void recover_trace(void) {
   cohort_trace_info info = COHORT_TRACE_INFO_INIT;
   const char *json;
@@ -585,7 +584,8 @@ static void recover_trace(void) {
   ok(cohort_trace_clear(world.trace));
 }
 
-/* ---- the trying -------------------------------------------------------------------------------------------------- */
+/* ---- running the parts
+ * -------------------------------------------------------------------------------------------- */
 
 typedef struct part {
   const char *name;
@@ -605,8 +605,8 @@ static void settle(void) {
   if (world.group) ok(cohort_group_wait(world.group));
 }
 
-/* What a program does after an error: of work that was queued before the call that failed, and of an update cut short.
- */
+/* A program's recovery after an error: from work that was queued before the call that failed, and from an update cut
+ * short. */
 static void recover(void) {
   if (world.trace) recover_trace();
   if (!world.group) return;
@@ -615,7 +615,7 @@ static void recover(void) {
   ok(cohort_optimizer_load_states_memory(world.optimizer, world.states, world.num_states_bytes));
 }
 
-/* One run that fails at this place, and one that does not. Gives whether the place was reached. */
+/* One run that fails at this allocation, and one that does not. Returns whether the allocation was reached. */
 static int fail_at(const part *p, long place, int onward) {
   const size_t handles = cohort_live_handles();
   cohort_error *error;
@@ -644,7 +644,7 @@ static int fail_at(const part *p, long place, int onward) {
   return asked >= place;
 }
 
-/* A leak grows with each repetition; what is kept for later use does not. */
+/* A leak grows with each repetition; memory cached for later use does not. */
 static void check_place(const part *p, long place, int onward) {
   long before, growth = 0;
   int i;
@@ -662,7 +662,7 @@ static void check_part(const part *p) {
   long asked, step, place, last = -1;
   int onward;
 
-  do { /* until what is made once is there */
+  do { /* until everything that is made once exists */
     asked = last;
     arm(0, 0);
     ok(p->run());
@@ -699,7 +699,7 @@ static void every_allocation_may_fail(void **state) {
   remove(path_of(".json"));
 }
 
-/* The very first calls of a process, when nothing is made yet, in children: with no memory at all. */
+/* The very first calls of a process, before anything is initialised, in child processes: without any memory. */
 static void errors_need_no_memory(void **state) {
   cohort_symbol *symbol = NULL;
   cohort_error *error;

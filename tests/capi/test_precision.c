@@ -12,7 +12,7 @@ enum { kBatch = 4, kIn = 24, kOut = 16 };
 static const char *const kCompared[] = {"data",    "conv_weight", "conv_bias", "bn_gamma",
                                         "bn_beta", "fc_weight",   "fc_bias"};
 
-/* Random numbers in (-1, 1) that are no numbers of bfloat16. */
+/* Random numbers in (-1, 1) that bfloat16 cannot represent. */
 static float *draw(size_t count, uint32_t seed) {
   float *values = malloc(count * sizeof(*values));
   size_t i;
@@ -25,7 +25,7 @@ static float *draw(size_t count, uint32_t seed) {
   return values;
 }
 
-/* The largest difference, by the largest number. */
+/* The largest difference, relative to the largest number. */
 static double apart_free(cohort_ndarray *left, cohort_ndarray *right) {
   size_t num_left, num_right, i;
   float *a = read_free(left, &num_left), *b = read_free(right, &num_right);
@@ -55,7 +55,8 @@ static void fill_randomly(const cohort_executor *executor, int32_t list, const c
   free(values);
 }
 
-/* Layers that narrow, layers that follow, a view, a sum of two branches, and a head that is read twice. */
+/* Layers that compute in the narrow type, layers that follow, a view, a sum of two branches, and a head that is read
+ * twice. */
 static cohort_symbol *network(void) {
   cohort_symbol *conv = node("Convolution", "conv", ATTRS("kernel", "(3, 3)", "num_filter", "16", "pad", "(1, 1)"),
                              INPUTS(variable("data")));
@@ -105,8 +106,8 @@ static void note_message(cohort_log_level level, const char *message, void *user
   if (strstr(message, "compute_dtype")) *(int *)user_data = 1;
 }
 
-/* A product is that of the rounded factors, summed in float32 and rounded: where the processor has units for that, and
- * else that of float32, which a message says. */
+/* A product is that of the rounded factors, summed in float32 and rounded, if the processor has units for it; otherwise
+ * it is that of float32, and a message says so. */
 static void a_product_is_that_of_rounded_factors(void **state) {
   cohort_executor *executor;
   float *x = draw(kBatch * kIn, 1), *w = draw(kOut * kIn, 2), *y;
@@ -129,7 +130,7 @@ static void a_product_is_that_of_rounded_factors(void **state) {
         const float a = x[i * kIn + k], b = w[j * kIn + k];
         sum += told ? (double)a * b : (double)rounded(a) * rounded(b);
       }
-      /* Half a unit in the last place of bfloat16, and what a sum in float32 loses. */
+      /* Half a unit in the last place of bfloat16, plus the rounding errors of a sum in float32. */
       assert_true(fabs(y[i * kOut + j] - sum) <= (told ? 0 : fabs(sum) / 256) + 1e-5);
       if (!told) assert_true(y[i * kOut + j] == rounded(y[i * kOut + j]));
     }
@@ -143,7 +144,7 @@ static void a_product_is_that_of_rounded_factors(void **state) {
 /* ---- a network ----------------------------------------------------------------------------------------------------
  */
 
-/* At most so far. */
+/* The largest difference so far. */
 static void near_float32(cohort_dtype type, double most) {
   cohort_executor *wide = bound_network("write", COHORT_DTYPE_FLOAT32);
   cohort_executor *narrow = bound_network("write", type);
@@ -158,7 +159,7 @@ static void near_float32(cohort_dtype type, double most) {
   ok(try_backward_with(wide, head(), 1));
   ok(try_backward_with(narrow, head(), 1));
   for (i = 0; i < sizeof(kCompared) / sizeof(*kCompared); ++i) {
-    /* The bias before a norm has no gradient but for rounding. */
+    /* The bias before a norm has a gradient of rounding errors only. */
     if (strcmp(kCompared[i], "conv_bias") == 0) continue;
     assert_true(apart_free(grad_of(narrow, kCompared[i]), grad_of(wide, kCompared[i])) < most);
   }
@@ -173,7 +174,7 @@ static void outputs_and_gradients_are_near_those_of_float32(void **state) {
   near_float32(COHORT_DTYPE_BFLOAT16, 0.1);
 }
 
-/* Whose products have three bits more: with those of bfloat16 this does not pass. */
+/* Products in float16 have three bits more: with those of bfloat16 this bound fails. */
 static void a_gpu_computes_in_float16(void **state) {
   cohort_executor *narrow, *wide;
   double apart;
@@ -191,7 +192,7 @@ static void a_gpu_computes_in_float16(void **state) {
   cohort_executor_free(narrow);
 }
 
-/* y = x w^T and its gradients with heads of ones: those of x sum up columns of w, those of w rows of x. */
+/* y = x w^T and its gradients for head gradients of ones: those of x sum columns of w, those of w rows of x. */
 static void of_product(cohort_bool tf32, const char *in_float32, float *output, float *gradient) {
   enum { kSide = 64 };
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -305,7 +306,7 @@ static cohort_symbol *layer(const char *name, cohort_symbol *data) {
   return node("FullyConnected", name, ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(data));
 }
 
-/* The same symbol once more. */
+/* A second handle on the same symbol. */
 static cohort_symbol *again(const cohort_symbol *symbol) {
   cohort_symbol *same = NULL;
 
@@ -369,7 +370,7 @@ static void a_weight_may_be_written_within(void **state) {
   }
 }
 
-/* A step of a partial pass runs on what is there, whichever others have run. */
+/* A step of a partial pass uses the values that are there, whichever other steps have run. */
 static void steps_may_be_repeated(void **state) {
   cohort_symbol *x = variable("x"), *same = again(x);
   cohort_executor *executor =
@@ -389,7 +390,7 @@ static void steps_may_be_repeated(void **state) {
   cohort_executor_free(executor);
 }
 
-/* What follows no layer keeps its digits, whatever a layer beside it reads. */
+/* An operator behind no layer computes in float32, even if a layer beside it reads the same input. */
 static void what_follows_no_layer_is_exact(void **state) {
   cohort_symbol *x = variable("x"), *same = again(x);
   cohort_executor *executor = bound(both(layer("fc", x), node("relu", "r", NO_ATTRS, INPUTS(same))),
@@ -402,7 +403,7 @@ static void what_follows_no_layer_is_exact(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Layers that share a weight: their gradients are added in float32. 1 + 1/512 is no number of bfloat16. */
+/* Layers that share a weight: their gradients are added in float32. bfloat16 cannot represent 1 + 1/512. */
 static void gradients_of_a_shared_weight_are_added_in_float32(void **state) {
   cohort_symbol *w = variable("w"), *same = again(w);
   cohort_descs *known = desc("x", SHAPE(1, 1), NULL);
@@ -427,8 +428,8 @@ static void gradients_of_a_shared_weight_are_added_in_float32(void **state) {
   cohort_executor_free(executor);
 }
 
-/* ---- what binds ---------------------------------------------------------------------------------------------------
- */
+/* ---- compute_dtype and binding
+ * ------------------------------------------------------------------------------------ */
 
 static void other_types_are_refused(void **state) {
   const int32_t types[] = {COHORT_DTYPE_FLOAT64, COHORT_DTYPE_INT8, COHORT_DTYPE_NONE, 99};
@@ -448,7 +449,7 @@ static void other_types_are_refused(void **state) {
         COHORT_ERROR_UNSUPPORTED, "compute_dtype float16: expected gpu contexts alone, found cpu(0)");
 }
 
-/* `layer` on casts of `data` and of the variable `weight`, and its result cut to [low, high]. */
+/* `layer` on casts of `data` and of the variable `weight`, and its result clipped to [low, high]. */
 static cohort_symbol *cut_layer(const char *layer, const char *name, const char *size, cohort_symbol *data,
                                 const char *type, const char *low, const char *high, cohort_symbol **out_uncut) {
   const int is_fc = strcmp(layer, "FullyConnected") == 0;
@@ -461,7 +462,7 @@ static cohort_symbol *cut_layer(const char *layer, const char *name, const char 
   return node("clip", "", ATTRS("a_min", low, "a_max", high), INPUTS(made));
 }
 
-/* What a layer cuts itself is what clip cuts, in each type, by oneDNN and by plain loops. */
+/* A fused clip gives what the clip operator gives, in each type, with oneDNN and with plain loops. */
 static void layers_clip_as_clip_does(void **state) {
   static const char *const kTypes[] = {"float32", "float64", "float16"};
   size_t t, narrow;
@@ -481,7 +482,7 @@ static void layers_clip_as_clip_does(void **state) {
 
         options.compute_dtype = narrow ? COHORT_DTYPE_BFLOAT16 : COHORT_DTYPE_FLOAT32;
         heads[0] = node("Cast", "", ATTRS("dtype", "float32"), INPUTS(fc));
-        ok(cohort_symbol_group(heads, apart ? 3 : 1, &all)); /* what is asked for is not fused */
+        ok(cohort_symbol_group(heads, apart ? 3 : 1, &all)); /* a requested output is not fused */
         executor[apart] = simple_bind(all, desc("data", SHAPE(kBatch, 8, 6, 6), NULL), &options);
         fill_randomly(executor[apart], COHORT_EXECUTOR_ARGS, "data", 1, 0);
         fill_randomly(executor[apart], COHORT_EXECUTOR_ARGS, "conv_weight", 2, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How well networks that were trained in bfloat16, or run in int8, tell digits, beside those of float32. */
+/* The accuracy of networks that were trained in bfloat16, or run in int8, on handwritten digits, compared with
+ * float32. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static cohort_executor *bound(int64_t batch, cohort_dtype type, const cohort_cal
   return simple_bind(network(), desc("data", SHAPE(batch, 1, 8, 8), NULL), &options);
 }
 
-/* The images in another order for each seed, the last kTest for the test. */
+/* The images in a different order for each seed, the last kTest for the test. */
 static void shuffle(uint32_t seed) {
   cohort_arrays *file = NULL;
   cohort_ndarray *array = NULL;
@@ -130,7 +131,7 @@ static void take_params(cohort_executor *executor, const cohort_executor *from) 
   }
 }
 
-/* Test images whose digit is told; frees the executor. */
+/* The share of test images whose digit is recognised; frees the executor. */
 static int num_right_free(cohort_executor *executor, const cohort_executor *trained) {
   float scores[kTestBatch][10];
   size_t first, i, k;
@@ -156,7 +157,7 @@ static int num_right_free(cohort_executor *executor, const cohort_executor *trai
   return right;
 }
 
-/* Points of accuracy, over all seeds. */
+/* Percentage points of accuracy, over all seeds. */
 static double points(int right) { return 100.0 * right / (kSeeds * kTest); }
 
 static void narrow_is_as_good_as_wide(void **state) {
@@ -181,7 +182,7 @@ static void narrow_is_as_good_as_wide(void **state) {
       cohort_calibration *calibration = NULL;
 
       ok(cohort_calibration_create(method, &calibration));
-      load(watched, 0, kTestBatch); /* images of the training */
+      load(watched, 0, kTestBatch); /* training images */
       ok(cohort_calibration_observe(calibration, watched));
       bytes[method] += num_right_free(bound(kTestBatch, COHORT_DTYPE_INT8, calibration, NULL), first);
       cohort_calibration_free(calibration);

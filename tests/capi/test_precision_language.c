@@ -15,7 +15,7 @@ static const char *const kNames[kParams] = {"embed_weight", "lstm_parameters", "
 static float letters[1 << 14];
 static size_t num_batches;
 
-/* Each of kBatch readers has a part of the text for itself. */
+/* Each row of the batch reads its own part of the text. */
 static void read_text(void) {
   FILE *const file = fopen("LICENSE", "rb");
   int letter;
@@ -61,7 +61,7 @@ static void load(const cohort_executor *executor, size_t batch) {
   set_array(executor, COHORT_EXECUTOR_ARGS, "softmax_label", next, kCount);
 }
 
-/* The mean over the text of minus the logarithm of what each letter was given. */
+/* The mean over the text of minus the logarithm of the probability that each letter was given. */
 static double loss_of(cohort_executor *executor) {
   static float scores[kCount][kLetters];
   const size_t part = num_batches * kTime + 1;

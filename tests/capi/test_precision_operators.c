@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compute_dtype: each operator that computes in bfloat16, beside float32 rounded; which they are, and how one says
- * otherwise. */
+/* compute_dtype: each operator that computes in bfloat16, compared with rounded float32; which operators these are, and
+ * how to exclude one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 enum { kMostInputs = 4, kMostAttrs = 9 };
 
 typedef struct input {
-  const char *name; /* NULL: there are no more */
+  const char *name; /* NULL: the end of the list */
   int64_t shape[5];
 } input;
 
@@ -49,7 +49,7 @@ static const layer kLayers[] = {
      {{"keys_values", {5, 3, 32}}, {"attention", {6, 6, 5}}}},
 };
 
-/* The array, filled with numbers of bfloat16 in (-1, 1). */
+/* Fills the array with bfloat16 numbers in (-1, 1). */
 static cohort_ndarray *drawn(cohort_ndarray *array, uint32_t seed) {
   size_t count, i;
   int64_t size = 0;
@@ -105,8 +105,7 @@ static cohort_executor *bound(const layer *of, cohort_dtype type) {
   return executor;
 }
 
-/* Sums in float32 of products of bfloat16 differ by the order in which they are made; the narrow one is rounded. Frees
- * both. */
+/* Sums in float32 of products of bfloat16 differ by their order; the narrow result is rounded. Frees both. */
 static void same_but_rounded(cohort_ndarray *narrow, cohort_ndarray *wide, int is_rounded, const char *what) {
   size_t num_narrow, num_wide, i;
   float *a = read_free(narrow, &num_narrow), *b = read_free(wide, &num_wide);
@@ -155,8 +154,9 @@ static void each_layer_is_float32_rounded(void **state) {
   for (l = 0; l < COUNT(kLayers); ++l) is_float32_rounded(&kLayers[l], 1);
 }
 
-/* Strides beyond the width, windows none of which lies wholly inside, points that sum an odd number of channels:
- * oneDNN's gradients of such layers are wrong, or made of what was in memory, which a second pass shows. */
+/* Strides beyond the kernel width, windows that all reach into the padding, pointwise kernels over an odd number of
+ * channels: oneDNN's gradients of such layers are wrong, or depend on uninitialised memory, which a second pass
+ * shows. */
 static void rare_gradients_are_float32_rounded(void **state) {
   static const layer kRare[] = {
       {"Convolution",
@@ -235,7 +235,7 @@ static void scale_arg(cohort_executor *executor, const char *name, float factor)
   free(values);
 }
 
-/* Of each array the difference by the numbers themselves, in squares. */
+/* Compares the arrays by the norm of their difference relative to their norm. */
 static void alike(cohort_ndarray *narrow, cohort_ndarray *wide, double most, const char *what) {
   size_t count, same, i;
   float *a = read_free(narrow, &count), *b = read_free(wide, &same);
@@ -256,8 +256,8 @@ static void alike(cohort_ndarray *narrow, cohort_ndarray *wide, double most, con
   free(b);
 }
 
-/* Factors of a product are off by up to 2^-9 of themselves each, and what a step makes of them passes on to the steps
- * behind it: five, in each of two layers at most. Forward at worst 5 * 2^-8, where all errors point one way. */
+/* Factors of a product are off by up to 2^-9 of themselves each, and the error of a step is passed on to the steps
+ * behind it: five, in each of two layers at most. Forward at worst 5 * 2^-8, if all errors have one sign. */
 static void recurrent_layers_are_close(void **state) {
   size_t l, i;
 
@@ -284,7 +284,7 @@ static void recurrent_layers_are_close(void **state) {
   }
 }
 
-/* Factors there are rounded to 11 significant bits: an eighth of what is lost in bfloat16. */
+/* Factors there are rounded to 11 significant bits: an eighth of the error of bfloat16. */
 static void a_gpu_computes_each_layer_in_float16(void **state) {
   size_t l, i;
 
@@ -361,7 +361,7 @@ static void states_and_cells_stay_float32(void **state) {
   cohort_executor_free(narrow);
 }
 
-/* Lengths of sequences are whole numbers that bfloat16 has not: 259 would be 260. */
+/* Lengths of sequences are integers that bfloat16 cannot represent: 259 would become 260. */
 static void lengths_are_not_rounded(void **state) {
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
   cohort_descs *known = desc("data", SHAPE(260, 1, 16), NULL);
@@ -392,8 +392,8 @@ static void lengths_are_not_rounded(void **state) {
   cohort_executor_free(executor);
 }
 
-/* ---- which operators do, and who says otherwise -------------------------------------------------------------------
- */
+/* ---- which operators use it, and how to exclude one
+ * ---------------------------------------------------------------- */
 
 static void operators_say_what_they_do(void **state) {
   cohort_precision precision = -1;
@@ -411,7 +411,7 @@ static void operators_say_what_they_do(void **state) {
   fails(cohort_operator_precision("dot", NULL), COHORT_ERROR_INVALID_ARGUMENT, "out_precision");
 }
 
-/* Two layers, and what lies between and behind them. */
+/* Two layers, with other operators between and behind them. */
 static cohort_symbol *network(void) {
   const char *const *const attrs = ATTRS("num_hidden", "8", "no_bias", "True");
   cohort_symbol *first = node("FullyConnected", "first", attrs, INPUTS(variable("data")));
@@ -432,7 +432,7 @@ static cohort_error *try_bind_with(cohort_executor **out_executor, const char *c
   return try_simple_bind(out_executor, network(), desc("data", SHAPE(4, 8), NULL), &options);
 }
 
-/* The nodes that the text of debugging says to compute in bfloat16, one behind another. */
+/* The nodes that compute in bfloat16 according to the debug text, in order. */
 static void compute_narrow(const char *const *wide, const char *const *narrow, const char *expected) {
   cohort_executor *executor = NULL;
   char *found = calloc(1, 256), *text = NULL;
@@ -475,7 +475,7 @@ static void names_say_otherwise(void **state) {
   compute_narrow(NAMES("FullyConnected"), NO_NAMES, "");
   compute_narrow(NAMES("FullyConnected"), NAMES("second"), "second squash ");
   compute_narrow(NAMES("first", "squash"), NAMES("square"), "sq second ");
-  compute_narrow(NAMES("SoftmaxOutput"), NO_NAMES, "first second squash "); /* which this network has not */
+  compute_narrow(NAMES("SoftmaxOutput"), NO_NAMES, "first second squash "); /* which this network does not have */
 }
 
 static void unknown_names_are_refused(void **state) {

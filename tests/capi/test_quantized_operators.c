@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers on bytes: what no golden case holds, for MXNet's own is for other types, or wrong, or refuses. */
+/* int8 layers: the cases that no golden case holds, because MXNet's own version is for other types, wrong, or refuses
+ * them. */
 #include <math.h>
 
 #include "support/executor_tests.h"
 
-/* Applies an operator with keys and values in turn. */
+/* Applies an operator with keys and values alternately. */
 static cohort_error *apply(const char *op, const char *const *attrs, cohort_ndarray *const *inputs, size_t num_inputs,
                            cohort_arrays **outputs) {
   const char *keys[12], *values[12];
@@ -38,7 +39,7 @@ static cohort_ndarray *noise(const int64_t *shape, int32_t num_axes, double low,
   return array;
 }
 
-/* Bytes of an array with its bounds, in `to`: data, min, max. */
+/* Quantizes an array to int8 with its bounds, into `to`: data, min, max. */
 static void quantize(cohort_ndarray *array, const char *type, cohort_ndarray **to) {
   cohort_arrays *outputs = NULL;
   size_t i;
@@ -48,7 +49,7 @@ static void quantize(cohort_ndarray *array, const char *type, cohort_ndarray **t
   cohort_arrays_free(outputs);
 }
 
-/* What a layer on bytes stands for is what the layer gives, within the steps of the bytes. */
+/* Checks that the numbers an int8 layer's output stands for are those of the float layer, to the precision of int8. */
 static void layer_is_close(const char *layer, const char *quantized, const char *const *attrs, cohort_ndarray *data,
                            cohort_ndarray *weight, cohort_ndarray *bias, const char *type, float tolerance) {
   cohort_ndarray *inputs[9], *plain[] = {data, weight, bias}, *bytes[3], *real, *found;
@@ -95,7 +96,7 @@ static void layers_on_bytes_are_close_to_those_on_floats(void **state) {
 
   (void)state;
   for (i = 0; i < 2; ++i) {
-    const double low = i == 0 ? -1 : 0; /* uint8 has nothing below 0 */
+    const double low = i == 0 ? -1 : 0; /* uint8 represents nothing below 0 */
 
     layer_is_close("FullyConnected", "_contrib_quantized_fully_connected", ATTRS("num_hidden", "4"),
                    noise(SHAPE(3, 8), low, 1, 1), noise(SHAPE(4, 8), -2, 2, 2), noise(SHAPE(4), -0.5, 0.5, 3), types[i],
@@ -111,7 +112,7 @@ static void layers_on_bytes_are_close_to_those_on_floats(void **state) {
   }
 }
 
-/* The bound at which a bell of counts is cut off. */
+/* The bound at which a bell-shaped histogram is cut off. */
 static void a_histogram_is_cut_off_where_little_is_lost(void **state) {
   static const struct {
     int64_t bins;
@@ -143,7 +144,7 @@ static void a_histogram_is_cut_off_where_little_is_lost(void **state) {
   }
 }
 
-/* All bytes are used: the least number is 0, the largest 255. */
+/* The whole range is used: the least number becomes 0, the largest 255. */
 static void bytes_with_a_shift_use_all_of_them(void **state) {
   cohort_ndarray *data = floats(SHAPE(4), FLOATS(-1, 0, 1, 4)), *bytes, *whole = NULL;
   cohort_arrays *outputs = NULL;
@@ -161,7 +162,7 @@ static void bytes_with_a_shift_use_all_of_them(void **state) {
   cohort_arrays_free(outputs);
 }
 
-/* Bytes pass through quantization as they are, with the bounds of the attributes where there are some. */
+/* int8 data pass through quantization unchanged, with the bounds of the attributes if there are any. */
 static void bytes_stay_and_have_the_bounds_of_the_attributes(void **state) {
   const int8_t numbers[] = {-128, 0, 5, 127};
   cohort_ndarray *data = NULL, *bytes;
@@ -189,7 +190,7 @@ static void refused(const char *op, const char *const *attrs, cohort_ndarray *co
   assert_null(outputs);
 }
 
-/* DEF-71: relu of uint8 has nothing to cut off, and its bytes stay uint8. */
+/* DEF-71: relu of uint8 changes nothing, and the data stay uint8. */
 static void relu_leaves_bytes_without_a_sign(void **state) {
   const uint8_t given[] = {0, 5, 127, 128, 200, 255};
   const float bounds[] = {0, 1};

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that runs out while work is queued that would write an array: one that was bad before is bad still, one that
- * was good holds what it held. This program's malloc fails the N-th time that it is asked. */
+/* Memory that runs out while work that would write an array is being queued: an array that was invalid stays invalid,
+ * one that was valid keeps its values. This program's malloc fails the N-th call. */
 #include <errno.h>
 
 #include "support/sanitizer.h"
 #include "support/scale_op.h"
 
-#define OWN_MALLOC !UNDER_SANITIZER /* a sanitizer brings its own */
+#define OWN_MALLOC !UNDER_SANITIZER /* a sanitizer has its own malloc */
 
-static long countdown; /* to the allocation that fails; 0: none does */
+static long countdown; /* counts down to the allocation that fails; 0: none does */
 
-/* Whether it came to that; none fails from here on. */
+/* Whether the failing allocation was reached; later ones succeed. */
 static int has_failed(void) {
   const int failed = countdown == 0;
 
@@ -28,7 +28,7 @@ void *malloc(size_t size) {
 }
 #endif
 
-/* An operator of the host's fails to write it. */
+/* A custom operator fails to write the array. */
 static void spoil(cohort_ndarray *output) {
   const char *const keys[] = {"op_type"}, *const values[] = {"scale"};
   cohort_ndarray *inputs[2] = {NULL, counted(SHAPE(1), 0)};
@@ -59,7 +59,7 @@ static cohort_error *by_operator(const subject *of) {
 
 static cohort_error *by_copy(const subject *of) { return cohort_ndarray_copy_to(of->source, of->target); }
 
-/* Writes the argument of an executor. */
+/* Copies into an argument of an executor. */
 static cohort_error *by_load(const subject *of) {
   cohort_arrays *inputs = NULL;
   cohort_error *error = cohort_arrays_create(&inputs);
@@ -76,7 +76,7 @@ static void what_cannot_be_queued_changes_no_array(void **state) {
   int was_bad;
 
   (void)state;
-  only_on_cpus(); /* elsewhere copies run out of memory when their turn comes, and spoil what they write */
+  only_on_cpus(); /* on other contexts copies run out of memory when they run, and make their target invalid */
   if (!OWN_MALLOC) skip();
   for (way = 0; way < COUNT(ways); ++way) {
     for (was_bad = 0; was_bad < 2; ++was_bad) {
@@ -95,7 +95,7 @@ static void what_cannot_be_queued_changes_no_array(void **state) {
         countdown = failing;
         error = ways[way](&of);
         if (!has_failed()) break;
-        if (!error) { /* done without */
+        if (!error) { /* succeeded without it */
           ok(cohort_ndarray_fill(of.target, 7));
           if (was_bad) spoil(of.target);
           continue;
@@ -121,7 +121,7 @@ static void what_cannot_be_queued_changes_no_array(void **state) {
   }
 }
 
-/* Of two outputs one is made ready to be written, the other, that an executor has read, cannot be. */
+/* One of two outputs can be prepared for writing; the other, which an executor has read, cannot. */
 static void what_is_written_together_stays_bad_together(void **state) {
   const char *const keys[] = {"num_outputs", "axis"}, *const values[] = {"2", "0"};
   cohort_ndarray *source, *targets[2];
@@ -147,7 +147,7 @@ static void what_is_written_together_stays_bad_together(void **state) {
     countdown = failing;
     error = cohort_operator_invoke("SliceChannel", keys, values, 2, &source, 1, targets, 2, NULL, NULL);
     if (!has_failed()) break;
-    if (!error) continue; /* done without */
+    if (!error) continue; /* succeeded without it */
     assert_int_equal(cohort_error_code(error), COHORT_ERROR_OUT_OF_MEMORY);
     cohort_error_free(error);
     for (i = 0; i < 2; ++i) fails(cohort_ndarray_wait(targets[i]), COHORT_ERROR_EXECUTION, "not written");
@@ -158,7 +158,7 @@ static void what_is_written_together_stays_bad_together(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Outputs and gradients of passes that could not be queued are what they were, bad, or those of a pass. */
+/* Outputs and gradients of passes that could not be queued are unchanged, invalid, or those of a complete pass. */
 static void outputs_are_never_those_of_no_pass(void **state) {
   cohort_executor *executor;
   long failing;

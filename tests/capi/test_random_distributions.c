@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random operators give numbers of the distributions they name: seeds are fixed, so that a test either always passes or
- * never. Their bounds are those that one sample of a thousand exceeds. */
+/* Random operators draw from the distributions they name. Seeds are fixed, so that a test always passes or never. The
+ * bounds are exceeded by one sample in a thousand. */
 #include <math.h>
 
 #include "support/executor_tests.h"
@@ -15,7 +15,7 @@ static double numbers[MOST];
 #define NO_ARRAYS \
   (cohort_ndarray *const[]) { NULL }
 
-/* Applies an operator with keys and values in turn to arrays, which are freed. */
+/* Applies an operator with keys and values alternately to arrays, which are freed. */
 static cohort_error *apply(const char *op, const char *const *attrs, cohort_ndarray *const *inputs, uint64_t seed,
                            cohort_arrays **outputs) {
   cohort_invoke_options options = COHORT_INVOKE_OPTIONS_INIT;
@@ -34,7 +34,7 @@ static cohort_error *apply(const char *op, const char *const *attrs, cohort_ndar
   return error;
 }
 
-/* Reads output `index` as doubles into `numbers`; how many there are. */
+/* Reads output `index` as doubles into `numbers`; returns their number. */
 static size_t drawn_at(size_t index, const char *op, const char *const *attrs, cohort_ndarray *const *inputs,
                        uint64_t seed) {
   cohort_arrays *outputs = NULL;
@@ -114,7 +114,7 @@ static double negative_binomial_at(double k, double a, double b) {
 }
 static double generalized_at(double k, double a, double b) { return negative_binomial_at(k, 1 / b, 1 / (a * b + 1)); }
 
-/* Kolmogorov and Smirnov: the largest distance between what is found and what is expected below any number. */
+/* Kolmogorov-Smirnov: the largest difference between the empirical and the expected distribution function. */
 static void follows(const char *what, size_t count, Below below, double a, double b) {
   double largest = 0;
   size_t i;
@@ -128,7 +128,7 @@ static void follows(const char *what, size_t count, Below below, double a, doubl
   if (!(largest * sqrt((double)count) < 1.95)) fail_msg("%s: a distance of %g for %zu numbers", what, largest, count);
 }
 
-/* Chi-square of counted cells; cells that are expected fewer than ten times go to their neighbours. */
+/* Chi-square over counted cells; cells with an expectation below ten are merged with their neighbours. */
 static void cells_are(const char *what, const double *found, const double *expected, size_t num_cells) {
   double statistic = 0, sum_found = 0, sum_expected = 0;
   size_t cells = 0, i;
@@ -141,7 +141,7 @@ static void cells_are(const char *what, const double *found, const double *expec
     ++cells;
     sum_found = sum_expected = 0;
   }
-  /* Wilson and Hilferty's bound of one in a thousand. */
+  /* The Wilson-Hilferty approximation of the bound that one in a thousand exceeds. */
   {
     const double df = (double)cells - 1, root = 1 - 2 / (9 * df) + 3.09 * sqrt(2 / (9 * df));
 
@@ -150,7 +150,7 @@ static void cells_are(const char *what, const double *found, const double *expec
   }
 }
 
-/* Whole numbers of these probabilities. */
+/* Integers with these probabilities. */
 static void counts_follow(const char *what, size_t count, double (*at)(double, double, double), double a, double b) {
   enum { MOST_CELLS = 4096 };
   static double found[MOST_CELLS], expected[MOST_CELLS];
@@ -167,7 +167,7 @@ static void counts_follow(const char *what, size_t count, double (*at)(double, d
     ++found[(size_t)(numbers[i] - least)];
   }
   for (i = 0; i < num_cells; ++i) all += expected[i] = (double)count * at(least + (double)i, a, b);
-  expected[num_cells - 1] += fmax((double)count - all, 0) / 2; /* what lies beyond on both sides */
+  expected[num_cells - 1] += fmax((double)count - all, 0) / 2; /* the tails on both sides */
   expected[0] += fmax((double)count - all, 0) / 2;
   cells_are(what, found, expected, num_cells);
 }
@@ -244,7 +244,7 @@ static void integers_are_all_of_one_probability(void **state) {
   cohort_arrays_free(outputs);
 }
 
-/* Each element of the parameters has numbers of its own. */
+/* Each element of the parameters has its own numbers. */
 static void parameters_may_be_arrays(void **state) {
   static double all[MOST];
   size_t n = drawn("_sample_normal", ATTRS("shape", "(50, 100)"),
@@ -274,7 +274,7 @@ static void parameters_may_be_arrays(void **state) {
   follows("like", n, below_exponential, 2, 0);
 }
 
-/* Parameters of no distribution: refused as attributes, NaN where arrays hold them. */
+/* Invalid parameters of distributions: refused as attributes, NaN where arrays hold them. */
 static void parameters_at_their_ends_have_results_or_are_refused(void **state) {
   static const int32_t wrong = COHORT_ERROR_INVALID_ARGUMENT;
   size_t i;
@@ -312,7 +312,7 @@ static void parameters_at_their_ends_have_results_or_are_refused(void **state) {
   for (i = 0; i < 3; ++i) assert_true(isnan(numbers[i]));
 }
 
-/* No number is rounded up to the end of the interval. */
+/* No number is rounded up to the excluded end of the interval. */
 static void uniform_numbers_stay_below_the_end(void **state) {
   size_t n = drawn("_random_uniform", ATTRS("shape", "(" LENGTH ",)", "dtype", "float16"), NO_ARRAYS, 1), i;
 
@@ -341,7 +341,7 @@ static void a_seed_gives_its_numbers_again_and_another_one_gives_others(void **s
   assert_true(same < 20);
 }
 
-/* An executor draws anew in each pass, inference too; nodes without inputs are no constants. */
+/* An executor draws anew in each pass, in inference too; random nodes without inputs are not treated as constants. */
 static void each_pass_draws_anew(void **state) {
   int32_t is_train;
 
@@ -386,10 +386,10 @@ static void classes_are_chosen_by_their_probabilities(void **state) {
   drawn_at(1, "_sample_multinomial", ATTRS("shape", "(" LENGTH ",)", "get_prob", "True"), ARRAYS(TENTHS), 5);
   for (i = 0; i < n; ++i) assert_true(fabs(numbers[i] - log(by_tenths(chosen[i], 0, 0))) < 1e-6);
   assert_int_equal(drawn("sample_multinomial", NO_ATTRS, ARRAYS(floats(SHAPE(2), FLOATS(0, 0.5f))), 1), 1);
-  assert_true(numbers[0] == 1); /* what lacks to 1 is the last one's */
+  assert_true(numbers[0] == 1); /* the rest up to 1 goes to the last class */
 }
 
-/* The gradient of the logarithms: head / probability, summed over the choices of a class. */
+/* The gradient of the log probabilities: head / probability, summed over the choices of a class. */
 static void chosen_probabilities_pass_gradients_back(void **state) {
   static const float p[] = {0.25f, 0.75f};
   const char *const attrs[] = {"shape", "(10,)", "get_prob", "True", NULL};

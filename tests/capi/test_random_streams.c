@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers: every node of every device, shape and bucket draws its own. */
+/* Random numbers: every node on every device, in every shape and bucket, draws its own. */
 #include "support/group_tests.h"
 
 #define NODES 4
 #define LENGTH 256
 #define MOST 64
 
-/* What streams have given so far. */
+/* All numbers that streams have drawn so far. */
 static float drawn[MOST][LENGTH];
 static size_t num_drawn;
 
-/* Notes what a node has drawn; nothing noted before is the same. */
+/* Records the numbers a node has drawn, which must differ from all recorded before. */
 static void note(cohort_ndarray *array) {
   size_t i;
 
@@ -57,7 +57,7 @@ static void draw(cohort_group *group, size_t num_devices) {
   }
 }
 
-/* Devices, nodes, passes, and networks that share memory, as buckets do, are all apart; seeds as well. */
+/* Devices, nodes, passes, and networks that share memory, as buckets do, all draw different numbers; so do seeds. */
 static void no_two_streams_are_the_same(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_group *group, *bucket, *other;
@@ -80,7 +80,7 @@ static void no_two_streams_are_the_same(void **state) {
   cohort_group_free(other);
 }
 
-/* A group goes on drawing where it was when its shapes change, and the same seed draws the same again. */
+/* A reshaped group continues its random sequences, and the same seed draws the same again. */
 static void shapes_change_and_the_numbers_go_on(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   float first[LENGTH];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions, argmax and softmax along lines of every length, near each other and apart, against plain loops: the first
- * of equal elements, NaN wherever it lies. */
+/* Reductions, argmax and softmax along lines of every length, contiguous and strided, against plain loops: the first of
+ * equal elements counts, NaN wherever it is. */
 #include <math.h>
 
 #include "support/boundary.h"
@@ -103,7 +103,7 @@ static void lines_of_every_length_are_reduced(void **state) {
       }
     }
   }
-  /* Many results of few elements, in pieces of lines. */
+  /* Many results of few elements each, computed in pieces of lines. */
   for (n = 0; n < MOST; ++n) values[n] = (float)(n * 7919 % 1013) / 100;
   are_reduced("float32", values, 1, 5, 5000);
   are_reduced("float32", values, 7, 3, 2049);

@@ -4,7 +4,7 @@
 
 #include "support/group_tests.h"
 
-/* BatchNorm over fc over rows of two, a loss, and other arguments besides: one network for all groups here. */
+/* BatchNorm over fc over rows of two, a loss, and further arguments: one network for all groups here. */
 static cohort_symbol *network(void) {
   cohort_symbol *fc = node("FullyConnected", "fc", ATTRS("num_hidden", "1"), INPUTS(variable("data")));
   cohort_symbol *bn = node("BatchNorm", "bn", ATTRS("fix_gamma", "False"), INPUTS(fc));
@@ -57,7 +57,7 @@ static void *memory_of(const cohort_group *group, int32_t list, size_t index, si
   return data;
 }
 
-/* SHR-01: device by device, parameters, gradients, auxiliary states and inputs are the same memory. */
+/* SHR-01: parameters, gradients, auxiliary states and inputs are the same memory, device by device. */
 static void device_i_shares_with_device_i(void **state) {
   const int32_t lists[] = {COHORT_GROUP_PARAMS, COHORT_GROUP_GRADS,       COHORT_GROUP_AUX,
                            COHORT_GROUP_DATA,   COHORT_GROUP_INPUT_GRADS, COHORT_GROUP_LABELS};
@@ -79,7 +79,7 @@ static cohort_symbol *fc_of(const char *name, const char *num_hidden, cohort_sym
   return node("FullyConnected", name, ATTRS("num_hidden", num_hidden, "no_bias", "True"), INPUTS(input));
 }
 
-/* SHR-02: a parameter has to be there, with shape and dtype; the group may have fewer. */
+/* SHR-02: the shared group must have each parameter with shape and dtype; the new group may use fewer. */
 static void parameters_have_to_match(void **state) {
   cohort_group *group = bind_network(2, 4, NULL), *fewer;
   const cohort_group_options options = sharing(group);
@@ -108,7 +108,7 @@ static cohort_symbol *batch_norm(const char *name, cohort_symbol *input) {
   return node("BatchNorm", name, NO_ATTRS, INPUTS(input));
 }
 
-/* SHR-02: auxiliary states are matched by name, whatever their order, and have to be there. */
+/* SHR-02: auxiliary states are matched by name, in whatever order, and must exist. */
 static void auxiliary_states_are_matched_by_name(void **state) {
   cohort_group *group = bind(batch_norm("b", batch_norm("a", variable("data"))), 1, desc("data", SHAPE(4, 2), NULL),
                              NULL, NO_NAMES, NULL);
@@ -130,7 +130,7 @@ static void auxiliary_states_are_matched_by_name(void **state) {
   cohort_group_free(group);
 }
 
-/* The pool of a device has these keys, in order, and no others. */
+/* Checks that the pool of a device has exactly these keys, in order. */
 static void pool_is(const cohort_group *group, size_t device, const char *const *keys) {
   cohort_arrays *pool = NULL;
   const char *key = NULL;
@@ -147,7 +147,8 @@ static void pool_is(const cohort_group *group, size_t device, const char *const 
   cohort_arrays_free(pool);
 }
 
-/* SHR-03: the pool has every argument that is no parameter, and the gradient that it has; a family has one a device. */
+/* SHR-03: the pool has every argument that is no parameter, with its gradient; groups that share memory have one pool
+ * per device. */
 static void a_family_has_one_pool_a_device(void **state) {
   cohort_group *group = bind_network(2, 4, NULL);
   const cohort_group_options options = sharing(group);
@@ -174,8 +175,8 @@ static void a_family_has_one_pool_a_device(void **state) {
   cohort_group_free(member);
 }
 
-/* SHR-04: what is large enough is used under the new shape, without a word; what is too small is replaced by zeros,
- * with a warning. Who had the old array keeps it, and goes on working. */
+/* SHR-04: an array that is large enough is used under the new shape, without a message; one that is too small is
+ * replaced by zeros, with a warning. The group that had the old array keeps it, and goes on working. */
 static void an_entry_too_small_is_replaced_with_a_warning(void **state) {
   cohort_group *small = bind_network(1, 4, NULL), *smaller = bind_network(1, 2, small), *large, *medium;
   void *const data = memory_of(small, COHORT_GROUP_DATA, 0, 0);
@@ -206,7 +207,7 @@ static void an_entry_too_small_is_replaced_with_a_warning(void **state) {
   cohort_group_free(medium);
 }
 
-/* SHR-04: an entry of another dtype is not replaced but refused, and the pool stays as it was. */
+/* SHR-04: an entry of another dtype is refused, not replaced, and the pool stays as it was. */
 static void an_entry_of_another_dtype_is_refused(void **state) {
   cohort_group *group = bind_network(1, 4, NULL);
   cohort_symbol *relu = node("relu", "r", NO_ATTRS, INPUTS(variable("data"))), *sum;
@@ -221,7 +222,7 @@ static void an_entry_of_another_dtype_is_refused(void **state) {
   cohort_group_free(group);
 }
 
-/* A group that cannot be bound on its last device has changed no pool, those of the devices before it neither. */
+/* A bind that fails on the last device changes no pool, not those of earlier devices either. */
 static void what_fails_on_one_device_leaves_all_pools(void **state) {
   static const char *const names[] = {"upper", "lower"};
   cohort_group *group = bind_network(2, 4, NULL), *larger = NULL;
@@ -248,7 +249,7 @@ static void what_fails_on_one_device_leaves_all_pools(void **state) {
   cohort_group_free(group);
 }
 
-/* SHR-05: the contexts are those that the shared group's begin with. */
+/* SHR-05: the contexts must be the first ones of the shared group. */
 static void contexts_are_those_of_the_shared_group(void **state) {
   const cohort_context swapped[] = {test_contexts()[1], {COHORT_DEVICE_CPU, 9}};
   cohort_group *group = bind_network(2, 4, NULL), *one = bind_network(1, 4, group), *other = NULL;
@@ -284,7 +285,7 @@ static cohort_group *bind_fc(cohort_group *shared_group, int for_training) {
              &options);
 }
 
-/* SHR-06: one may train and the other not, whichever was first; gradients that there are not are made. */
+/* SHR-06: one may train and the other not, whichever came first; missing gradients are allocated. */
 static void training_and_inference_share_either_way(void **state) {
   size_t training_first;
 
@@ -306,8 +307,8 @@ static void training_and_inference_share_either_way(void **state) {
   }
 }
 
-/* SHR-07: a forward of one group overwrites the inputs of the other, and parameters written in one are seen in all; the
- * other runs again on what it loads itself. */
+/* SHR-07: a forward of one group overwrites the inputs of the other, and parameters written through one are seen in
+ * all; the other runs again on what it loads itself. */
 static void a_family_works_one_at_a_time(void **state) {
   cohort_group *first = bind_fc(NULL, 1), *second = bind_fc(first, 1);
 
@@ -324,7 +325,7 @@ static void a_family_works_one_at_a_time(void **state) {
   cohort_group_free(second);
 }
 
-/* SHR-07: what one has left for its backward pass is gone when another has run. */
+/* SHR-07: values that one group has kept for its backward are gone once another has run. */
 static void backward_after_another_group_has_run_is_refused(void **state) {
   cohort_group *first = bind_network(2, 4, NULL), *second = bind_network(1, 2, first);
 
@@ -339,7 +340,7 @@ static void backward_after_another_group_has_run_is_refused(void **state) {
   cohort_group_free(second);
 }
 
-/* SHR-08: memory lives as long as someone uses it: the group shared with may go first, or in between. */
+/* SHR-08: memory lives as long as a group uses it: the shared group may be freed first, or in between. */
 static void the_shared_group_may_go_first(void **state) {
   cohort_group *first = bind_fc(NULL, 1), *second = bind_fc(first, 1), *third;
 

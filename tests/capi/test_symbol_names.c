@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator composed without inputs has is named as in MXNet 1.9.1, auxiliary states among it: programs and
- * parameter files go by these names. tests/data/operators/names.tsv explains itself. */
+/* The variables and auxiliary states of an operator composed without inputs are named as in MXNet 1.9.1, because
+ * programs and parameter files use these names. tests/data/operators/names.tsv explains itself. */
 #include "support/boundary.h"
 
 #define TABLE "tests/data/operators/names.tsv"
 
 enum { kMaxLine = 1024, kMaxAttrs = 24, kMaxExceptions = 32, kMaxShown = 20 };
 
-/* The part up to `separator`, which becomes its end, and the rest. */
+/* Splits at `separator`, which is overwritten by the end of the first part; returns the rest. */
 static char *cut(char **rest, char separator) {
   char *part = *rest, *end = part ? strchr(part, separator) : NULL;
 
@@ -23,7 +23,8 @@ static size_t count_words(const char *words) {
   return count;
 }
 
-/* A node "n" of a line's operator; its number of inputs is told where MXNet takes it from other attributes. */
+/* A node "n" of a line's operator; the number of inputs is given explicitly if MXNet derives it from other
+ * attributes. */
 static cohort_symbol *node_of(const char *op, char *attrs, const char *inputs) {
   const char *keys[kMaxAttrs], *values[kMaxAttrs], *count_attr = NULL;
   char count[16];
@@ -49,7 +50,7 @@ static cohort_symbol *node_of(const char *op, char *attrs, const char *inputs) {
   return symbol;
 }
 
-/* The names of a list, as the table has them. */
+/* The names of a list, in the form of the table. */
 static const char *names_of(const cohort_symbol *symbol, int32_t list, char text[kMaxLine]) {
   size_t num = 0, i, length = 0;
 

@@ -89,8 +89,8 @@ static void reserved_attributes_have_their_effect(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* SYM-07: each of the five short names stores the long one, either finds it, and lists show both; other names are
- * refused, with advice where a variable's attribute is set on its operator, and with the operator's own list. */
+/* SYM-07: each of the five short names stores the long one, either reads it, and lists show both. Other names are
+ * refused, with advice if a variable's attribute is set on its operator, and with the list of the operator's own. */
 static void short_names_stand_for_long_ones(void **state) {
   static const char *const names[] = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"};
   const char *const plain = "colour", *const aside = "weight_lr_mult", *const value = "1", *const nothing = NULL;
@@ -121,8 +121,8 @@ static void short_names_stand_for_long_ones(void **state) {
   cohort_symbol_free(fc);
 }
 
-/* SYM-05: inputs that are not given carry the layer's attributes; SYM-08: statistics say how they start; SYM-09: of a
- * variable without attributes, and of a key that is not there, there is nothing. */
+/* SYM-05: generated variables carry the layer's attributes; SYM-08: auxiliary states say how they are initialised;
+ * SYM-09: a variable without attributes, and a missing key, read as absent. */
 static void inputs_made_for_a_layer_carry_its_attributes(void **state) {
   cohort_symbol *fc =
       node("FullyConnected", "fc", ATTRS("num_hidden", "3", "lr_mult", "2", "__layout__", "NC"), INPUTS(variable("x")));
@@ -141,7 +141,8 @@ static void inputs_made_for_a_layer_carry_its_attributes(void **state) {
 
 /* ---- inference --------------------------------------------------------------------------------------------------- */
 
-/* SYM-10: an unknown name is refused with the names there are; weights do not tell the data, data tell the weights. */
+/* SYM-10: an unknown name is refused with a list of the valid ones; data shapes give weight shapes, but not the
+ * reverse. */
 static void unknown_names_are_refused_with_those_there_are(void **state) {
   cohort_symbol *symbol = linear("2");
   cohort_descs *known = desc("nobody", SHAPE(1), NULL), *args = NULL;
@@ -161,7 +162,7 @@ static void unknown_names_are_refused_with_those_there_are(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* SYM-10, SYM-12: shapes by position, open ones among them; where an operator allows, they follow backwards. */
+/* SYM-10, SYM-12: shapes by position, some of them unknown; where an operator allows it they are inferred backwards. */
 static void shapes_go_by_position_and_backwards(void **state) {
   cohort_symbol *symbol = node("elemwise_mul", "product", NO_ATTRS, INPUTS(variable("a"), variable("b")));
   cohort_descs *known = no_descs(), *args = NULL;
@@ -186,7 +187,7 @@ static void shapes_go_by_position_and_backwards(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* The shape of x follows from that of y, which the first output of a node of x is added to. */
+/* The shape of x is inferred from that of y, which the first output of a node of x is added to. */
 static void x_follows(cohort_symbol *of_x, const int64_t *y, int32_t y_axes, const int64_t *x, int32_t x_axes) {
   cohort_symbol *part = NULL, *symbol;
   cohort_descs *known = desc("y", y, y_axes, NULL), *args = NULL;
@@ -206,7 +207,7 @@ static void x_follows(cohort_symbol *of_x, const int64_t *y, int32_t y_axes, con
   cohort_symbol_free(of_x);
 }
 
-/* SYM-10: indices follow from their coordinates, and the whole from its parts. */
+/* SYM-10: shapes of indices follow from those of coordinates, and the whole from its parts. */
 static void inputs_follow_from_outputs(void **state) {
   (void)state;
   x_follows(node("_unravel_index", NULL, ATTRS("shape", "(4, 5)"), INPUTS(variable("x"))), SHAPE(2, 3), SHAPE(3));
@@ -218,7 +219,7 @@ static void inputs_follow_from_outputs(void **state) {
             SHAPE(3, 5), SHAPE(3, 2, 5));
 }
 
-/* SYM-11: integer types go through a layer, `__dtype__` takes part, and a conflict names the node and the input. */
+/* SYM-11: integer types pass through a layer, `__dtype__` takes part, and a conflict names the node and the input. */
 static void dtypes_go_through_layers(void **state) {
   cohort_symbol *symbol = linear("2"), *typed = node("FullyConnected", "fc", ATTRS("num_hidden", "1"),
                                                      INPUTS(variable_with("data", "__dtype__", "1")));
@@ -253,7 +254,7 @@ static void dtypes_go_through_layers(void **state) {
 
 /* ---- symbols and what is bound ----------------------------------------------------------------------------------- */
 
-/* SYM-14: what is bound keeps the symbol as it was, whatever is set on the caller's handle afterwards. */
+/* SYM-14: a bound executor or group keeps the symbol as it was, whatever is set on the caller's handle afterwards. */
 static void what_is_bound_keeps_its_symbol(void **state) {
   const char *const key = "scalar", *const value = "100";
   cohort_symbol *symbol = node("_mul_scalar", "times", ATTRS("scalar", "2"), INPUTS(variable("x"))), *copy = NULL;
@@ -281,7 +282,7 @@ static void what_is_bound_keeps_its_symbol(void **state) {
   cohort_group_free(group);
 }
 
-/* SYM-15: of two heads of one name each has its own layout. */
+/* SYM-15: two heads of the same name each have their own layout. */
 static void layouts_go_by_the_index_of_the_head(void **state) {
   cohort_symbol *parts[2], *both = NULL;
   cohort_group *group;
@@ -329,7 +330,7 @@ static void json_has_the_form_of_mxnet_1_9(void **state) {
 
   (void)state;
   ok(cohort_symbol_to_json(symbol, &json));
-  for (; *json; ++json) { /* without white space, none of which is inside text here but in __init__ */
+  for (; *json; ++json) { /* without white space, which is part of no text here but __init__ */
     assert_true(length + 1 < sizeof(packed));
     if (*json != ' ' && *json != '\n') packed[length++] = *json;
   }
@@ -340,8 +341,8 @@ static void json_has_the_form_of_mxnet_1_9(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* SYM-17, SYM-18: older forms are read over the ABI as well: `param` and `attr` apart, inputs of two numbers, no
- * version; short keys become long ones, `weight_lr_mult` goes to the weight, auxiliary states come back. */
+/* SYM-17, SYM-18: older formats are read over the ABI as well: separate `param` and `attr`, inputs of two numbers, no
+ * version; short keys become long ones, `weight_lr_mult` moves to the weight, auxiliary states are restored. */
 static void json_of_0_8_is_brought_up_to_date(void **state) {
   static const char json[] =
       "{\"nodes\": ["
@@ -371,7 +372,7 @@ static void json_of_0_8_is_brought_up_to_date(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* SYM-17: where a key is both in `attr` and in `param`, the former counts; outputs of a node without a name go by what
+/* SYM-17: if a key is both in `attr` and in `param`, the former counts; outputs of a node without a name are called as
  * its operator calls them. */
 static void odd_json_is_read_as_mxnet_reads_it(void **state) {
   static const char json[] =
@@ -393,8 +394,8 @@ static void odd_json_is_read_as_mxnet_reads_it(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* SYM-17: attributes are read in each spelling that MXNet takes: R writes TRUE, C 0.5f, and either bracket ends a
- * tuple. */
+/* SYM-17: attributes are read in each spelling that MXNet accepts: R writes TRUE, C 0.5f, and a tuple may end in either
+ * bracket. */
 static void attributes_are_read_in_every_spelling(void **state) {
   static const char *const good[][3] = {
       {"sum", "keepdims", "TRUE"},     {"sum", "keepdims", "fAlse"},     {"sum", "keepdims", "1"},
@@ -432,7 +433,7 @@ static void attributes_are_read_in_every_spelling(void **state) {
   }
 }
 
-/* An exponent without digits is 0, as in MXNet, with a suffix of C's or without. */
+/* An exponent without digits is 0, as in MXNet, with or without a C suffix. */
 static void exponents_may_lack_their_digits(void **state) {
   static const struct {
     const char *text;
@@ -454,7 +455,7 @@ static void exponents_may_lack_their_digits(void **state) {
   }
 }
 
-/* A number that no double holds is the nearest that one does, of its sign. */
+/* A number out of range for double becomes the largest double of its sign. */
 static void numbers_beyond_a_double_keep_their_sign(void **state) {
   static const struct {
     const char *text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _contrib_SyncBatchNorm: the devices of a group that trains normalise by the statistics of the whole batch, as one
- * device does that has all of it. */
+/* _contrib_SyncBatchNorm: the devices of a training group normalise by the statistics of the whole batch, as one device
+ * does that has all of it. */
 #include <math.h>
 
 #include "support/scale_op.h"
@@ -9,10 +9,10 @@ enum { kRows = 7, kChannels = 2, kWidth = 5, kSize = kRows * kChannels * kWidth,
 
 static const char *const param_names[] = {"bn1_gamma", "bn1_beta", "bn2_gamma", "bn2_beta"};
 
-/* What a training step gives. */
+/* The results of a training step. */
 typedef struct {
   float outputs[kSize], input_grads[kSize];
-  float param_grads[kParams][kChannels]; /* of all devices together */
+  float param_grads[kParams][kChannels]; /* summed over all devices */
   float states[kMaxDevices][4][kChannels];
 } results;
 
@@ -46,7 +46,7 @@ static cohort_group *bind_on(const cohort_context *contexts, size_t num_contexts
   return group;
 }
 
-/* Channels of other means and spreads, of which each part of the batch has others, too. */
+/* Channels with different means and spreads, which also differ between the slices of the batch. */
 static cohort_ndarray *uneven_data(void) {
   float values[kSize];
   size_t i;
@@ -72,7 +72,7 @@ static void read_free(cohort_ndarray *array, float *values, size_t num_values) {
   cohort_ndarray_free(array);
 }
 
-/* A moving mean or variance: the last four of the auxiliary states. */
+/* A moving mean or variance: the last four auxiliary states. */
 static cohort_ndarray *state_of(const cohort_group *group, size_t index, size_t device) {
   return device_array(group, COHORT_GROUP_AUX, num_arrays(group, COHORT_GROUP_AUX) - 4 + index, device);
 }
@@ -120,7 +120,7 @@ static void are_near(const results *expected, const results *found, size_t num_d
   is_near("output", expected->outputs, found->outputs, kSize);
   is_near("gradient of data", expected->input_grads, found->input_grads, kSize);
   is_near("gradients of parameters", &expected->param_grads[0][0], &found->param_grads[0][0], kParams * kChannels);
-  for (d = 0; d < num_devices; ++d) /* each device has moved the statistics of the whole */
+  for (d = 0; d < num_devices; ++d) /* each device has updated the moving statistics from the whole batch */
     is_near("moving statistics", &expected->states[0][0][0], &found->states[d][0][0], 4 * kChannels);
 }
 
@@ -146,7 +146,7 @@ static void a_group_is_as_one_device_with_the_whole_batch(void **state) {
   }
 }
 
-/* Step after step, queued without waiting in between; and the same bits each time. */
+/* Steps that are queued without waiting in between; the same bits each time. */
 static void many_steps_give_the_same_bits(void **state) {
   results found[2];
   size_t run, step;
@@ -165,7 +165,7 @@ static void many_steps_give_the_same_bits(void **state) {
   assert_memory_equal(&found[0], &found[1], sizeof found[0]);
 }
 
-/* Inference takes the moving statistics, each device by itself. */
+/* Inference uses the moving statistics, on each device separately. */
 static void inference_depends_on_no_other_device(void **state) {
   cohort_group *group = bind_on(test_contexts(), 2, uneven, two_norms(variable("data")));
   cohort_group *one = bind_on(test_contexts(), 1, NULL, two_norms(variable("data")));
@@ -181,8 +181,8 @@ static void inference_depends_on_no_other_device(void **state) {
   cohort_group_free(one);
 }
 
-/* ---- monitors, operators of the host's, failures ------------------------------------------------------------------
- */
+/* ---- monitors, custom operators, failures
+ * -------------------------------------------------------------------------- */
 
 static void count_reports(const char *name, cohort_ndarray *array, void *user_data) {
   (void)array;
@@ -202,7 +202,7 @@ static void a_monitor_sees_every_device(void **state) {
   assert_int_equal(num_reports, 3 * 2);
 }
 
-/* An operator of the host's whose forward fails at one call. */
+/* A custom operator whose forward fails at one call. */
 typedef struct {
   host scale;
   int num_forward, fail_at;
@@ -217,7 +217,7 @@ static int32_t fails_at_a_call(void *of, const cohort_arrays *inputs, const coho
   return scale_forward(of, inputs, aux, outputs, is_train, &self->scale);
 }
 
-/* The host's operator on one device fails, on the caller's thread: no device waits for it for ever, none goes on with
+/* A custom operator on one device fails, on the caller's thread: no device waits for it for ever, none continues with
  * statistics of part of the batch, and the group trains on afterwards. */
 static void a_device_that_fails_does_not_hang_the_others(void **state) {
   const results whole = train_free(bind_on(test_contexts(), 1, NULL, two_norms(variable("data"))), 1);
@@ -242,7 +242,7 @@ static void a_device_that_fails_does_not_hang_the_others(void **state) {
     op.user_data = &self;
     ok(cohort_custom_register("scale", &op));
     group = bind_on(test_contexts(), 3, uneven, two_norms(scale_node("1", variable("data"))));
-    forward(group, uneven_data(), NULL, 1); /* so that there are statistics of a pass before */
+    forward(group, uneven_data(), NULL, 1); /* so that there are statistics of an earlier pass */
     ok(cohort_group_wait(group));
     self.fail_at = self.num_forward + call;
     fails(try_forward(group, uneven_data(), NULL, 1), COHORT_ERROR_EXECUTION, "scale");
@@ -252,7 +252,7 @@ static void a_device_that_fails_does_not_hang_the_others(void **state) {
       output = device_array(group, COHORT_GROUP_OUTPUTS, 0, d);
       fails(cohort_ndarray_wait(output), COHORT_ERROR_EXECUTION, "");
       cohort_ndarray_free(output);
-      fill(device_array(group, COHORT_GROUP_AUX, 0, d), 0); /* the host's own */
+      fill(device_array(group, COHORT_GROUP_AUX, 0, d), 0); /* the custom operator's own */
       for (k = 0; k < 4; ++k) fill(state_of(group, k, d), k % 2 ? 1 : 0);
     }
     self.fail_at = 0;
@@ -263,7 +263,7 @@ static void a_device_that_fails_does_not_hang_the_others(void **state) {
   }
 }
 
-/* One device's executor has nobody to meet. */
+/* The executor of one device alone has no other devices to exchange statistics with. */
 static void the_executor_of_a_device_does_not_train_by_itself(void **state) {
   cohort_group *group = bind_on(test_contexts(), 2, NULL, two_norms(variable("data")));
   cohort_executor *executor = NULL;
@@ -281,7 +281,7 @@ static cohort_symbol *convolution(const char *name, cohort_symbol *data) {
               INPUTS(data));
 }
 
-/* Weights that the host may write at any time are looked at once a pass, not wherever the devices meet. */
+/* Weights that the caller may write at any time are checked once per pass, not at each exchange between the devices. */
 static void weights_that_the_host_holds_are_derived_once_a_pass(void **state) {
   enum { CHANNELS = 64, SIDE = 8, ROWS = 4, SIZE = ROWS * CHANNELS * SIDE * SIDE };
   static const char *const params[] = {"c1_weight", "c2_weight", "c3_weight", "bn1_gamma",
@@ -290,7 +290,7 @@ static void weights_that_the_host_holds_are_derived_once_a_pass(void **state) {
   int held;
 
   (void)state;
-  only_on_cpus(); /* where the host has addresses of them */
+  only_on_cpus(); /* where the caller has addresses of them */
   for (held = 0; held < 2; ++held) {
     cohort_symbol *symbol = sync_norm("bn1", "False", convolution("c1", variable("data")));
     cohort_descs *data = desc("data", SHAPE(ROWS, CHANNELS, SIDE, SIDE), NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tapes: what is recorded, where gradients go, what is refused, what is let go of, functions of the host. The gradients
- * of the operators are in test_tape_gradients.c. */
+/* Tapes: what is recorded, where gradients go, what is refused, what is released, custom functions. The gradients of
+ * the operators are in test_tape_gradients.c. */
 #include <math.h>
 #include <time.h>
 
@@ -139,7 +139,7 @@ static void heads_have_gradients(void **state) {
   cohort_tape_free(tape);
 }
 
-/* A head gradient may be the array that takes the gradient of a mark. */
+/* A head gradient may be the same array as the gradient of a marked array. */
 static void head_gradients_may_be_written(void **state) {
   const float x[] = {1, 2, 3}, twice[] = {2, 2, 2}, once[] = {1, 1, 1};
   cohort_tape *tape = new_tape();
@@ -164,7 +164,7 @@ static void head_gradients_may_be_written(void **state) {
   cohort_tape_free(tape);
 }
 
-/* A gradient that is added to may be part of a graph, until the host writes it. */
+/* A gradient array with "add" may be part of a graph, until the caller writes it. */
 static void added_gradients_may_be_cleared(void **state) {
   const float x[] = {1, 2, 3}, once[] = {2, 4, 6}, twice[] = {4, 8, 12}, slope[] = {2, 2, 2};
   cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
@@ -197,7 +197,8 @@ static void added_gradients_may_be_cleared(void **state) {
   cohort_tape_free(tape);
 }
 
-/* Marking again through another shape keeps the variable; a part of another array is refused before any is marked. */
+/* Marking again through a view of another shape keeps the variable; a part of another array is refused before any is
+ * marked. */
 static void marks_are_of_whole_arrays(void **state) {
   const float x[] = {1, 2, 3, 4, 5, 6}, slope[] = {2, 4, 6, 8, 10, 12};
   const int64_t flat = 6, matrix[] = {2, 3};
@@ -230,7 +231,7 @@ static void marks_are_of_whole_arrays(void **state) {
   cohort_tape_free(tape);
 }
 
-/* A recorded operator may write over what it reads; its result is that of the arrays as they were. */
+/* A recorded operator may overwrite its inputs; its result is computed from the old values. */
 static void outputs_may_overlap_inputs(void **state) {
   const float x[] = {1, 2, 3, 5, 8, 13, 21, 34, 55, 89}, ones[] = {1, 1}, none[] = {0, 0};
   const int64_t matrix[] = {5, 2};
@@ -259,7 +260,7 @@ static void outputs_may_overlap_inputs(void **state) {
   cohort_tape_free(tape);
 }
 
-/* While it is paused a tape records nothing, and its mode is that of Dropout. */
+/* While paused a tape records nothing, and its mode determines what Dropout does. */
 static void tapes_pause_and_have_a_mode(void **state) {
   const float x[] = {1, 2, 3}, ones[] = {1, 1, 1};
   cohort_tape *tape = new_tape();
@@ -306,7 +307,7 @@ static void tapes_pause_and_have_a_mode(void **state) {
   cohort_tape_free(tape);
 }
 
-/* A pass lets go of what it went through, unless it is retained; other graphs stay. */
+/* A backward pass releases the graph it used, unless that is retained; other graphs stay. */
 static void graphs_are_retained_on_demand(void **state) {
   const float x[] = {1, 2, 3}, twice[] = {4, 8, 12}, once[] = {2, 4, 6};
   cohort_tape *tape = new_tape();
@@ -339,7 +340,7 @@ static void graphs_are_retained_on_demand(void **state) {
   cohort_tape_free(tape);
 }
 
-/* What a gradient needs must be as it was; what it does not need may change, and marked arrays between two steps. */
+/* Arrays that a gradient needs must not have changed; others may, and marked arrays may change between two steps. */
 static void overwritten_arrays_are_refused(void **state) {
   const float x[] = {1, 2, 3}, later[] = {8, 10, 12}, ones[] = {1, 1, 1};
   cohort_tape *tape = new_tape();
@@ -368,7 +369,7 @@ static void overwritten_arrays_are_refused(void **state) {
   assert_floats(by_a, ones, 3);
   cohort_ndarray_free(sum);
 
-  square = apply(tape, "square", a, NULL); /* in place of its input: the gradient of sin is gone */
+  square = apply(tape, "square", a, NULL); /* in place of its input: the gradient of sin cannot be computed any more */
   ok(cohort_tape_invoke(tape, "sin", NULL, NULL, 0, &square, 1, &square, 1, NULL, NULL));
   fails(cohort_tape_backward(tape, &square, NULL, 1, NULL), COHORT_ERROR_STATE, "input 0 of sin");
   fails(cohort_tape_invoke(tape, "sin", NULL, NULL, 0, &a, 1, &a, 1, NULL, NULL), COHORT_ERROR_INVALID_ARGUMENT,
@@ -381,7 +382,7 @@ static void overwritten_arrays_are_refused(void **state) {
   cohort_tape_free(tape);
 }
 
-/* An array is known by its memory: under another handle and in another shape, but not in part. */
+/* An array is recognised by its memory: through another handle and in another shape, but not in part. */
 static void arrays_are_known_by_their_memory(void **state) {
   const float x[] = {1, 2, 3, 4, 5, 6}, slope[] = {2, 4, 6, 8, 10, 12};
   const int64_t flat = 6, matrix[] = {2, 3};
@@ -408,7 +409,8 @@ static void arrays_are_known_by_their_memory(void **state) {
   cohort_tape_free(tape);
 }
 
-/* Gradients as new arrays: of what was made, too; zeros of what a head was not made from; marks are not touched. */
+/* Gradients as new arrays: of intermediate results, too; zeros for arrays that the head does not depend on; marks are
+ * not touched. */
 static void gradients_come_out_as_arrays(void **state) {
   const float x[] = {1, 2, 3}, by_x[] = {2, 4, 6}, ones[] = {1, 1, 1}, none[] = {0, 0, 0};
   cohort_tape *tape = new_tape();
@@ -446,7 +448,8 @@ static void gradients_come_out_as_arrays(void **state) {
   cohort_tape_free(tape);
 }
 
-/* The gradient arrays of a recorded pass are part of the graph; what has no second gradient says so. */
+/* The gradient arrays of a recorded backward are part of the graph; an operator without a second gradient is an
+ * error. */
 static void gradients_have_gradients(void **state) {
   const float x[] = {1, 2, 3}, first[] = {3, 12, 27}, second[] = {6, 12, 18};
   cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
@@ -479,7 +482,7 @@ static void gradients_have_gradients(void **state) {
   cohort_tape_free(tape);
 }
 
-/* What a device still works on is there until it is done. */
+/* Waits until the tape has recorded this many: entries that a device still works on remain until it is done. */
 static void comes_to(cohort_tape *tape, size_t num) {
   const struct timespec pause = {0, 10000000};
   int i;
@@ -489,7 +492,7 @@ static void comes_to(cohort_tape *tape, size_t num) {
   assert_int_equal(num_recorded(tape), num);
 }
 
-/* 100,000 operators one behind the other go back, and are let go of, without recursion. */
+/* A chain of 100,000 operators is differentiated and released without recursion. */
 static void long_chains_do_not_recurse(void **state) {
   const float x[] = {1, 2, 3}, ones[] = {1, 1, 1};
   cohort_tape *tape;
@@ -512,7 +515,7 @@ static void long_chains_do_not_recurse(void **state) {
     assert_int_equal(num_recorded(tape), 50000);
     if (round == 1) break;
     cohort_ndarray_free(at);
-    comes_to(tape, 0); /* nobody can reach it */
+    comes_to(tape, 0); /* no longer reachable */
   }
   put(by_a, 5, 5, 5);
   backward(tape, at, 0);
@@ -530,7 +533,7 @@ static void long_chains_do_not_recurse(void **state) {
   cohort_tape_free(tape);
 }
 
-/* A loop that records and never goes back does not grow. */
+/* The memory of a loop that records and never calls backward does not grow. */
 static void what_nobody_reaches_goes(void **state) {
   const float x[] = {1, 2, 3};
   cohort_tape *tape = new_tape();
@@ -556,7 +559,7 @@ static void what_nobody_reaches_goes(void **state) {
   cohort_tape_free(tape);
 }
 
-/* ---- functions of the host ---- */
+/* ---- custom functions ---- */
 
 typedef struct host_function {
   cohort_tape *tape;
@@ -564,7 +567,7 @@ typedef struct host_function {
   int num_calls, num_releases, status;
 } host_function;
 
-/* Of input^2: 2 input head, applied on the tape. */
+/* The gradient of input^2: 2 input head, computed on the tape. */
 static int32_t square_backward(cohort_arrays *head_grads, cohort_arrays *gradients, void *user_data) {
   host_function *function = user_data;
   cohort_ndarray *head = NULL, *product, *gradient;
@@ -636,7 +639,7 @@ static void functions_of_the_host_have_gradients(void **state) {
   cohort_ndarray_free(by_a);
 }
 
-/* Gives one array each time, with other numbers in it. */
+/* Returns an array each time, with other numbers in it. */
 static int32_t give_again(cohort_arrays *head_grads, cohort_arrays *gradients, void *user_data) {
   host_function *function = user_data;
   const float value = function->num_calls++ ? 10 : 1;
@@ -677,7 +680,7 @@ static int32_t give_second(cohort_arrays *head_grads, cohort_arrays *gradients, 
   return 0;
 }
 
-/* Inputs may be on several devices: a gradient is where its input is. */
+/* Inputs may be on several devices: a gradient is on the device of its input. */
 static void gradients_are_where_inputs_are(void **state) {
   const float x[] = {1, 2, 3};
   const cohort_context elsewhere = {COHORT_DEVICE_CPU, 1};
@@ -704,7 +707,7 @@ static void gradients_are_where_inputs_are(void **state) {
   cohort_tape_free(tape);
 }
 
-/* What an array was made from is a symbol. */
+/* The recorded graph of an array can be read as a symbol. */
 static void recorded_graphs_are_symbols(void **state) {
   const float x[] = {1, 2, 3};
   cohort_tape *tape = new_tape();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What backward passes along a tape change beside gradients: a gamma that is fixed. */
+/* Backward passes along a tape change one thing besides gradients: a gamma that is fixed becomes 1. */
 #include "support/group_tests.h"
 
 static cohort_tape *training_tape(void) {
@@ -49,8 +49,7 @@ static cohort_ndarray *norm_of(cohort_tape *tape, cohort_ndarray *x, cohort_ndar
   return output;
 }
 
-/* Backward makes a fixed gamma 1, whether it is marked or not, again and again, and whoever reads it then waits for
- * that. */
+/* Backward sets a fixed gamma to 1, marked or not, each time, and later readers wait for that. */
 static void a_fixed_gamma_becomes_one(void **state) {
   int marked, round;
 
@@ -79,7 +78,7 @@ static void a_fixed_gamma_becomes_one(void **state) {
   }
 }
 
-/* One that the tape has computed is read by others as it was. */
+/* A gamma that the tape has computed keeps its value for other readers. */
 static void a_gamma_that_is_recorded_is_not_overwritten(void **state) {
   cohort_tape *tape = training_tape();
   cohort_ndarray *x = floats(SHAPE(4, 1), FLOATS(1, 3, 5, 7)), *log_gamma = floats(SHAPE(1), FLOATS(0.5f));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a function of the host's does in the midst of a backward pass beside what it is asked for. */
+/* Custom functions that do other things in the middle of a backward pass: free the tape, overwrite arrays. */
 #include "support/boundary.h"
 
 static const int64_t three = 3;
 
 typedef struct host_function {
-  cohort_tape *tape;       /* to be freed; NULL: none */
-  cohort_ndarray *written; /* to be overwritten; NULL: none */
+  cohort_tape *tape;       /* freed in backward, unless NULL */
+  cohort_ndarray *written; /* overwritten in backward, unless NULL */
 } host_function;
 
 /* The identity's gradient. */
@@ -22,7 +22,7 @@ static int32_t give_back(cohort_arrays *head_grads, cohort_arrays *gradients, vo
   return 0;
 }
 
-/* square(x), and the function behind it. */
+/* square(x), followed by the custom function. */
 static cohort_ndarray *recorded(cohort_tape *tape, cohort_ndarray *x, cohort_ndarray **by_x, host_function *function) {
   cohort_arrays *outputs = NULL;
   cohort_ndarray *square = NULL, *copy = NULL;
@@ -61,7 +61,7 @@ static void what_a_gradient_still_needs_is_missed(void **state) {
   cohort_tape_free(tape);
 }
 
-/* A collector of a language's may do so: the pass ends as if it had not. */
+/* A language's garbage collector may do so: the pass ends as if nothing had been freed. */
 static void a_tape_may_be_freed_in_its_pass(void **state) {
   static const float x[] = {1, 2, 3}, none[] = {0, 0, 0}, gradient[] = {2, 4, 6};
   int by_grad;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of operators along a tape, in float64: those of one pass are an executor's, and where gradients have
- * gradients, those are what central differences of the first ones say. */
+/* Gradients of operators along a tape, in float64: those of one pass equal an executor's, and gradients of gradients
+ * equal central differences of the first ones. */
 #include <math.h>
 
 #include "support/boundary.h"
@@ -8,8 +8,8 @@
 #define MAX_INPUTS 6
 #define MAX_SIZE 512
 
-/* An operator on inputs of these shapes, "2,3 3,4". Values are from low to high and, in steps that differ from input to
- * input, no two alike. Inputs whose place is in `fixed` ("1", "0 2") get no gradient and hold 0, 1, 2, 0, ... */
+/* An operator on inputs of these shapes, "2,3 3,4". Values are from low to high, in steps that differ from input to
+ * input, no two equal. Inputs whose position is in `fixed` ("1", "0 2") get no gradient and hold 0, 1, 2, 0, ... */
 typedef struct operator_case {
   const char *op;
   const char *attrs; /* "key=value key=value" */
@@ -199,7 +199,7 @@ static const operator_case cases[] = {
     {"topk", "k=5 ret_typ=value axis=None", "2,4", -1, 1, 2, "", NULL},
     {"sort", "", "2,4", -1, 1, 2, "", NULL},
     {"sort", "axis=0 is_ascend=0", "4,3", -1, 1, 2, "", NULL},
-    /* losses, recurrent and image layers: no graph, or none that ends in differences */
+    /* losses, recurrent and image layers: without a graph, or with one that differences cannot check */
     {"SoftmaxOutput", "", "3,4 3", -1, 1, 1, "1", NULL},
     {"LinearRegressionOutput", "", "3,2 3,2", -1, 1, 1, "1", NULL},
     {"LogisticRegressionOutput", "", "3,2 3,2", -1, 1, 1, "1", NULL},
@@ -427,7 +427,7 @@ static cohort_ndarray *weighted_sum(cohort_tape *tape, cohort_arrays *arrays, un
   return sum;
 }
 
-/* The gradients of order `order` of the operator at these inputs: of a weighted sum of those of the order before. */
+/* The gradients of order `order` of the operator at these inputs: of a weighted sum of those of the order below. */
 static cohort_arrays *gradients(const operator_case *which, const inputs *at, int order, int create_graph) {
   cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
   cohort_tape *tape = NULL;
@@ -512,7 +512,7 @@ static void move(const inputs *at, double step) {
   }
 }
 
-/* The first gradients are those of an executor, whether they are to have gradients or not. */
+/* The first gradients equal an executor's, whether they are differentiated further or not. */
 static void first_gradients_are_an_executors(void **state) {
   size_t c;
 
@@ -581,7 +581,7 @@ static void first_gradients_are_an_executors(void **state) {
   }
 }
 
-/* Along a direction, differences of the gradients are what the gradients of the next order say, summed. */
+/* The difference of the gradients along a direction equals the sum of the gradients of the next order. */
 static void gradients_of_gradients_are_differences(void **state) {
   const double step = 1e-4;
   size_t c, num_checked = 0;
@@ -598,7 +598,7 @@ static void gradients_of_gradients_are_differences(void **state) {
       size_t size, i;
       char what[32];
 
-      /* The gradient of sum_k w_k g_k^2 along a direction is the difference of that sum. */
+      /* The gradient of sum_k w_k g_k^2 along a direction equals the difference of that sum. */
       size = flatten(gradients(which, &at, order, 0), slope);
       ok(cohort_arrays_create(&directions));
       for (i = 0; i < at.num; ++i) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that runs out while a tape records: wherever it does, nothing is recorded. This program's malloc fails the
- * N-th time that it is asked. */
+/* Memory that runs out while a tape records: wherever that happens, nothing is recorded. This program's malloc fails
+ * the N-th call. */
 #include <errno.h>
 
 #include "support/boundary.h"
 #include "support/sanitizer.h"
 
-#define OWN_MALLOC !UNDER_SANITIZER /* a sanitizer brings its own */
+#define OWN_MALLOC !UNDER_SANITIZER /* a sanitizer has its own malloc */
 
-static long countdown; /* to the allocation that fails; 0: none does */
+static long countdown; /* counts down to the allocation that fails; 0: none does */
 
 #if OWN_MALLOC
 extern void *__libc_malloc(size_t);

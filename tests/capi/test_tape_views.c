@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that share memory with others, on a tape: what is written around them is none of their business. */
+/* Arrays that share memory with others, on a tape: writes to the memory around them do not affect them. */
 #include <time.h>
 
 #include "support/executor_tests.h"
@@ -25,7 +25,7 @@ static cohort_tape *marked(cohort_ndarray *array, cohort_ndarray *gradient) {
   return tape;
 }
 
-/* A row of a batch is used, the next one is filled meanwhile. */
+/* One row of a batch is used while the next one is filled. */
 static void other_rows_may_be_written(void **state) {
   cohort_ndarray *batch = floats(SHAPE(3, 2), rows, 6), *gradient = floats(SHAPE(1, 2), FLOATS(0, 0)), *row = NULL;
   cohort_ndarray *next = NULL, *output;
@@ -58,7 +58,7 @@ static void other_rows_may_be_written(void **state) {
   cohort_ndarray_free(gradient);
 }
 
-/* What operators write is told apart like what the host writes. */
+/* Writes by operators are distinguished like writes by the caller. */
 static void operators_may_write_other_rows(void **state) {
   cohort_ndarray *batch = floats(SHAPE(3, 2), rows, 6), *gradient = floats(SHAPE(1, 2), FLOATS(0, 0)), *row = NULL;
   cohort_ndarray *next = NULL, *output;
@@ -88,8 +88,8 @@ static void operators_may_write_other_rows(void **state) {
   cohort_ndarray_free(gradient);
 }
 
-/* A hundred thousand of them, one by one, take as long as a hundred thousand calls do. Calls of a simulated GPU take
- * long by themselves. */
+/* A hundred thousand rows, one by one, take as long as a hundred thousand calls. Calls of a simulated GPU are slow
+ * themselves. */
 static void many_rows_may_be_written(void **state) {
   const int64_t num_rows = test_contexts()->device_type == COHORT_DEVICE_CPU ? 100000 : 2000;
   cohort_ndarray *batch = NULL, *first = NULL, *gradient = floats(SHAPE(1), FLOATS(0)), *output;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several threads of the host at once: groups of their own, one set of parameters for many, handles that go from thread
- * to thread, and forks. What comes out is what a single thread gets, to the last bit. */
+/* Several threads of the caller at once: separate groups, one set of parameters for many, handles passed from thread to
+ * thread, and forks. Results have the same bits as on a single thread. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -84,16 +84,17 @@ static void same_bytes(void *a, size_t num_a, void *b, size_t num_b) {
   free(b);
 }
 
-/* ---- groups of their own ----------------------------------------------------------------------------------------- */
+/* ---- separate groups
+ * ---------------------------------------------------------------------------------------------- */
 
 typedef struct training {
   uint64_t seed;
   size_t num_devices, num_bytes;
-  void *bytes;                   /* what came of it */
-  const cohort_ndarray *dataset; /* images that all threads read; NULL: of its own */
+  void *bytes;                   /* the result */
+  const cohort_ndarray *dataset; /* images that all threads read; NULL: the thread's own */
 } training;
 
-/* A batch of some of the images, which is a view of them. */
+/* A batch of some of the images, as a view of them. */
 static cohort_ndarray *some_of(const cohort_ndarray *dataset, int64_t batch, uint64_t seed) {
   const int64_t begin = (int64_t)(seed % 50);
   cohort_ndarray *view = NULL;
@@ -116,7 +117,7 @@ static void training_step(cohort_group *group, cohort_optimizer *optimizer, cons
   ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
 }
 
-/* Binds, trains with changing batches, infers in between, and keeps the parameters. */
+/* Binds, trains with changing batches, infers in between, and returns the parameters. */
 static void *train(void *of) {
   training *run = of;
   cohort_group *group = bind_group(run->num_devices);
@@ -142,7 +143,7 @@ static void *train(void *of) {
   return NULL;
 }
 
-/* Groups, each driven by a thread of its own, at the same time, from the same images: as one after the other. */
+/* Groups, each driven by its own thread, at the same time, from the same images: the same as one after the other. */
 static void threads_train_groups_of_their_own(void **state) {
   cohort_ndarray *dataset = pixels(64, 1);
   training at_once[] = {{100, 2, 0, NULL, dataset}, {200, 2, 0, NULL, dataset}, {300, 1, 0, NULL, dataset}}, alone;
@@ -171,7 +172,7 @@ typedef struct served {
   float outputs[NUM_REQUESTS][MOST_BATCH * NUM_CLASSES];
 } served;
 
-/* Binds to the parameters that all servers share; data and output are its own. Infers, request by request. */
+/* Binds to the parameters that all servers share; data and output are its own. Infers one request after another. */
 static void *serve(void *of) {
   served *run = of;
   const int64_t batch = 1 + 3 * (run->server % NUM_SERVERS);
@@ -193,7 +194,7 @@ static void *serve(void *of) {
     ok(cohort_executor_forward(executor, 0));
     ok(cohort_ndarray_read(output, run->outputs[request], (size_t)batch * NUM_CLASSES * sizeof(float)));
   }
-  /* No copies: it reads the one set there is. */
+  /* No copies: it reads the shared set. */
   ok(cohort_executor_array_named(executor, COHORT_EXECUTOR_ARGS, "conv_weight", &shared));
   mine = address_of(shared);
   theirs = address_of(run->params[0]);
@@ -245,7 +246,7 @@ static void load_params(cohort_ndarray *arrays[NUM_PARAMS + NUM_AUX]) {
   cohort_group_free(group);
 }
 
-/* Eight threads, each with an executor of its own on one loaded set of parameters: the same as one after the other. */
+/* Eight threads, each with its own executor on one loaded set of parameters: the same as one after the other. */
 static void eight_threads_infer_with_one_set_of_parameters(void **state) {
   static served at_once[NUM_SERVERS], alone;
   cohort_ndarray *arrays[NUM_PARAMS + NUM_AUX] = {NULL};
@@ -369,7 +370,7 @@ static void on_a_thread(void *(*work)(void *), void *of) {
   assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* Made on one thread, which ends, used on many others, each of which ends, freed on another: as on one. */
+/* Created on one thread, which ends, used on many others, each of which ends, freed on another: the same as on one. */
 static void handles_go_from_thread_to_thread(void **state) {
   handed_on alone = {NULL, NULL, NULL, NULL, 0}, around = alone;
   size_t num_alone = 0, num_around = 0;
@@ -398,7 +399,7 @@ static void handles_go_from_thread_to_thread(void **state) {
 
 #ifndef __SANITIZE_THREAD__ /* it ends a child that starts threads */
 
-/* In a child of a process with groups at work: they are out of reach, can be freed, and new ones give the same numbers.
+/* In a child of a process with groups at work: those give errors and can be freed, and new ones give the same numbers.
  * The parent goes on. */
 static void a_child_trains_anew_and_the_parent_goes_on(void **state) {
   training before = {11, 2, 0, NULL, NULL}, after;

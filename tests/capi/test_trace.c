@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces: what ran is there, under its name and on its row; what did not run, or was not traced, is not. */
+/* Traces: everything that ran is there, under its name and on its row; nothing else is. */
 #include <math.h>
 #include <pthread.h>
 
@@ -24,7 +24,7 @@ static const char *skip_space(const char *at) {
   return at;
 }
 
-/* A string into `text`, as far as it goes in; returns what follows. */
+/* Copies a string into `text`, as far as it fits; returns the position behind it. */
 static const char *read_text(const char *at, char *text, size_t capacity) {
   size_t length = 0;
 
@@ -88,7 +88,7 @@ static const char *read_object(const char *at, event *into, int depth) {
   return at + 1;
 }
 
-/* All events of a trace; every byte of it is JSON. */
+/* Parses all events of a trace, and checks that every byte of it is JSON. */
 static events read_events(const char *json) {
   events all = {NULL, 0};
   event whole;
@@ -127,7 +127,7 @@ static events events_of(cohort_trace *trace) {
   return read_events(json);
 }
 
-/* How many spans there are of these; NULL: of any. `thread` is the beginning of a row's name. */
+/* Counts the spans of this kind; NULL: of any. `thread` is the beginning of a row's name. */
 static size_t count(const events *all, const char *cat, const char *name, const char *op, const char *thread) {
   size_t i, t, found = 0;
 
@@ -145,7 +145,7 @@ static size_t count(const events *all, const char *cat, const char *name, const 
   return found;
 }
 
-/* Of two spans of one row, one is in the other or they are apart. Times are rounded to a nanosecond. */
+/* Spans of one row are nested or disjoint. Times are rounded to a nanosecond. */
 static void assert_nested(const events *all) {
   size_t i, j;
 
@@ -164,7 +164,7 @@ static void assert_nested(const events *all) {
 
 /* ---- what is traced --------------------------------------------------------------------------------------------- */
 
-/* Rates are given: measuring them takes time. */
+/* Rates are given, because measuring them takes time. */
 static cohort_trace *make_trace(size_t max_events) {
   cohort_trace_options options = COHORT_TRACE_OPTIONS_INIT;
   cohort_trace *trace = NULL;
@@ -240,12 +240,12 @@ static void every_step_of_two_devices_is_there(void **state) {
   cohort_optimizer *sgd = make_sgd();
   cohort_executor *executor = NULL;
   const char *plan = NULL, *line;
-  const int times = strcmp(context_name(0), context_name(1)) == 0 ? 2 : 1; /* one context may be both */
+  const int times = strcmp(context_name(0), context_name(1)) == 0 ? 2 : 1; /* both may be one context */
   size_t num_steps = 0;
   events all;
 
   (void)state;
-  train(group, sgd, 4); /* all that is made once has been made */
+  train(group, sgd, 4); /* all one-time work has been done */
   ok(cohort_trace_start(trace));
   train(group, sgd, 4);
   ok(cohort_trace_stop(trace));
@@ -262,7 +262,7 @@ static void every_step_of_two_devices_is_there(void **state) {
   assert_true(num_steps >= 4);
   assert_int_equal(count(&all, "operator", NULL, NULL, NULL), 2 * num_steps);
   assert_int_equal(count(&all, "operator", "fc", "FullyConnected", NULL), 2);
-  /* Sums of a GPU's gradients are work of the device, which shows none of it. */
+  /* A GPU's gradient sums run on the device and show no span of their own. */
   if (test_contexts()[0].device_type == COHORT_DEVICE_CPU)
     assert_true(count(&all, "exchange", "sum of gradients", NULL, NULL) >= 2);
   assert_true(count(&all, "update", "fc_weight", "sgd", NULL) >= 1);
@@ -281,8 +281,8 @@ static void every_step_of_two_devices_is_there(void **state) {
   cohort_group_free(group);
 }
 
-/* The machine of make_trace() does a billion of each a second. fc: 2 x 3 x 2 x 4 flops; 12 + 6 + 2 inputs, 8 outputs.
- */
+/* The machine of make_trace() does a billion of each per second. fc: 2 x 3 x 2 x 4 flops; 12 + 6 + 2 inputs, 8
+ * outputs. */
 static void operators_are_shown_beside_what_the_machine_can_do(void **state) {
   cohort_trace *trace = make_trace(0);
   cohort_group *group = small_group(1, 4);
@@ -446,7 +446,7 @@ static void the_host_says_what_it_does(void **state) {
   ok(cohort_trace_end(trace, "training"));
   ok(cohort_trace_begin(trace, "training", "batch"));
   ok(cohort_trace_end(trace, "training"));
-  all = events_of(trace); /* what is open is shown as far as it goes */
+  all = events_of(trace); /* an open span is shown up to now */
   assert_int_equal(count(&all, "user", "batch", NULL, "training"), 2);
   assert_int_equal(count(&all, "user", "epoch \"1\"\\x0a", NULL, "training"), 1);
   assert_nested(&all);
@@ -470,7 +470,7 @@ static void the_host_says_what_it_does(void **state) {
   cohort_trace_free(trace);
 }
 
-/* Who calls begin and end need not know who starts, stops and clears. Recorded is what runs. */
+/* begin and end may be called whether or not the trace is running; only what runs while it does is recorded. */
 static void spans_are_ended_whatever_starts_and_stops_the_trace(void **state) {
   cohort_trace *trace = make_trace(0);
   events all;
@@ -583,7 +583,7 @@ static void threads_that_come_and_go_share_rows(void **state) {
   cohort_trace_free(trace);
 }
 
-/* A product of (2, 3) and (3, 4), backwards for both: twice its 2 x 2 x 3 x 4 flops. */
+/* A product of (2, 3) and (3, 4), backward for both: twice its 2 x 2 x 3 x 4 flops. */
 static void gradients_on_a_tape_are_operators(void **state) {
   cohort_trace *trace = make_trace(0);
   const int64_t a_shape[] = {2, 3}, b_shape[] = {3, 4};
@@ -630,7 +630,7 @@ static void gradients_on_a_tape_are_operators(void **state) {
   cohort_trace_free(trace);
 }
 
-/* Ends the recording; how many copies of this name there are and, if it is told, how many bytes they move. */
+/* Ends the recording; counts the copies of this name and, if asked, the bytes they move. */
 static size_t copies_in(cohort_trace *trace, const char *name, double bytes) {
   cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
   const char *found = NULL, *op = NULL;
@@ -656,7 +656,7 @@ static void copies_on_the_calling_thread_are_there(void **state) {
   cohort_arrays *args = NULL, *aux = NULL;
 
   (void)state;
-  only_on_cpus(); /* to a GPU its queues copy */
+  only_on_cpus(); /* for a GPU its queues copy */
   trace = make_trace(0);
   group = small_group(2, 4);
   array = on_host(shape, 2);
@@ -665,7 +665,7 @@ static void copies_on_the_calling_thread_are_there(void **state) {
   ok(cohort_trace_start(trace));
   ok(cohort_group_copy_params(group, &args, &aux)); /* a weight of 6 and a bias of 2, from two devices */
   assert_int_equal(copies_in(trace, "mean of copies", 4.0 * 3 * 8), 2);
-  assert_int_equal(copies_in(trace, "copy", 0), 0); /* it is made where it is wanted */
+  assert_int_equal(copies_in(trace, "copy", 0), 0); /* the mean is computed directly in its target */
   ok(cohort_trace_clear(trace));
   ok(cohort_group_set_params(group, args, aux, 0));
   assert_int_equal(copies_in(trace, "copy", 4.0 * 2 * 2 * 8), 4);

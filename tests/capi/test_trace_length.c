@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces of many events: the last ones are kept, in order, and read while others are recorded. */
+/* Traces of many events: the last ones are kept, in order, and can be read while others are recorded. */
 #include <pthread.h>
 
 #include "support/boundary.h"
@@ -16,7 +16,7 @@ static cohort_trace *started(size_t max_events) {
   return trace;
 }
 
-/* The values of the counter in a JSON text are so many that follow each other; gives the last one. */
+/* Checks that the counter in a JSON text has this many consecutive values; returns the last one. */
 static int last_of_run(const char *json, int num) {
   const char *const key = "\"args\":{\"value\":";
   int first = -1, found = 0;

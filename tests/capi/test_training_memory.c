@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What training plans to keep: a gradient takes the place of the one that it is made of. */
+/* The memory that training plans: a gradient reuses the memory of the gradient that it is computed from. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static size_t planned(const cohort_executor *executor) {
   return info.planned_bytes;
 }
 
-/* Kernels have scratch for each thread, however many the machine would have. */
+/* Kernels have scratch for each thread, on a machine with any number of processors. */
 enum { THREADS = 2 };
 
 static cohort_executor *bind_to_write(cohort_symbol *symbol, cohort_descs *known) {
@@ -25,8 +25,8 @@ static cohort_executor *bind_to_write(cohort_symbol *symbol, cohort_descs *known
   return simple_bind(symbol, known, &options);
 }
 
-/* Of the forward pass both exponentials are kept; then there is one gradient at a time. Channels that fill blocks of
- * the processor's vectors, and others, have norms of their own. */
+/* Both exponentials of the forward pass are kept; beyond them there is one gradient at a time. Norms have separate
+ * kernels for channel counts that fill the processor's vectors and for others. */
 static void the_gradient_of_a_batch_norm_lies_where_its_head_gradient_was(void **state) {
   const int64_t channels[] = {16, 3};
   size_t i;
@@ -46,7 +46,7 @@ static void the_gradient_of_a_batch_norm_lies_where_its_head_gradient_was(void *
   }
 }
 
-/* Which gradients are wanted: those of `named`, which ends with NULL. */
+/* Requests the gradients of `named`, which ends with NULL. */
 static cohort_executor *bind_for_gradients_of(cohort_symbol *symbol, cohort_descs *known, const char *const *named) {
   const char *reqs[8];
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -72,7 +72,8 @@ static cohort_symbol *convolution(const char *name, const char *filters, cohort_
   return node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", filters, "no_bias", "True"), INPUTS(data));
 }
 
-/* Maxima know where they were, and means need not know: what was pooled is not kept, and its gradient lies there. */
+/* Max pooling keeps positions and average pooling needs nothing, so that the pooled data is not kept and its gradient
+ * can use the memory. */
 static void pooling_keeps_no_data(void **state) {
   const char *const types[] = {"max", "avg"};
   const size_t value = BATCH * 16 * SIDE * SIDE * sizeof(float);
@@ -91,7 +92,7 @@ static void pooling_keeps_no_data(void **state) {
   }
 }
 
-/* A weight without a gradient is multiplied with the head gradient alone. */
+/* If a weight has no gradient, only the product with the head gradient is computed. */
 static void a_frozen_layer_keeps_no_data(void **state) {
   const size_t value = BATCH * 16 * SIDE * SIDE * sizeof(float);
   const size_t most[] = {2 * value + 3 * value / 4, value + value / 2};
@@ -112,8 +113,8 @@ static void a_frozen_layer_keeps_no_data(void **state) {
   }
 }
 
-/* Layers lie in the layout that the processor likes, and so does what is joined of them: a norm and a layer behind it
- * read the same values, of which there is one copy. */
+/* Layers use the layout that the processor prefers, and so do their concatenations: a norm and a layer behind one read
+ * the same values, of which there is one copy. */
 static void layers_are_joined_as_they_lie(void **state) {
   const size_t value = BATCH * 32 * SIDE * SIDE * sizeof(float);
   cohort_descs *known = desc("x", SHAPE(BATCH, 16, SIDE, SIDE), NULL);
@@ -133,7 +134,8 @@ static void layers_are_joined_as_they_lie(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Of a norm its data are kept, of which its result is made again where backward is repeated: gradients lie there. */
+/* A norm keeps only its data, from which its result is recomputed if backward is repeated: gradients use the memory of
+ * the result. */
 static void results_of_norms_make_room_for_gradients(void **state) {
   enum { LAYERS = 4 };
   const char *const channels[] = {"16", "3"};

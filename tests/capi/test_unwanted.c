@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nobody asked for: operands without gradients, outputs that nobody reads. The rest is right, and all of it. */
+/* Operands without gradients and outputs that nobody reads: the results that are asked for are right and complete. */
 #include <math.h>
 
 #include "support/executor_tests.h"
@@ -7,7 +7,7 @@
 #define LENGTH 6
 static const float xs[LENGTH] = {-1.5f, -0.5f, 0.25f, 0.5f, 1.0f, 2.0f}, ls[LENGTH] = {1, 0, 1, -2, 0.5f, 3};
 
-/* A function of x and l, and its slope along x. */
+/* A function of x and l, and its derivative with respect to x. */
 struct masked {
   cohort_symbol *(*make)(void);
   double (*slope)(double x, double l);
@@ -21,7 +21,7 @@ static cohort_symbol *scalar(const char *op, const char *value, cohort_symbol *x
   return node(op, op, ATTRS("scalar", value), INPUTS(x));
 }
 static cohort_symbol *product(const char *name) { return binary("elemwise_mul", name, variable("l"), variable("x")); }
-/* The same node once more. */
+/* A second handle on the same node. */
 static cohort_symbol *again(const cohort_symbol *symbol) {
   cohort_symbol *same = NULL;
 
@@ -110,7 +110,7 @@ static cohort_symbol *output_at(cohort_symbol *symbol, size_t index) {
   return output;
 }
 
-/* Operators of which the result, or the main one of several, is looked at for its shape alone. */
+/* Operators whose result, or whose main result, is used for its shape only. */
 static void a_result_may_go_unread(void **state) {
   static const struct {
     const char *op;
@@ -139,7 +139,7 @@ static void a_result_may_go_unread(void **state) {
   }
 }
 
-/* Two outputs of which the first is not looked at: y has the mean, z the deviation. */
+/* Two outputs, the first of which is not read: y has the mean, z the deviation. */
 static void a_second_output_is_made_without_the_first(void **state) {
   size_t head;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates of several weights, and operators that change arrays alone: what files of golden cases do not hold. */
+/* Updates of several weights at once, and operators that only change arrays in place: cases that golden cases do not
+ * hold. */
 #include <math.h>
 
 #include "support/executor_tests.h"
@@ -45,7 +46,7 @@ static void arrays_are_reset_in_place(void **state) {
   free_all(arrays, 3);
 }
 
-/* A symbol without outputs could not be bound. */
+/* A symbol without outputs cannot be bound. */
 static void a_symbol_has_outputs(void **state) {
   const char *const key = "num_arrays", *const value = "1";
   cohort_symbol *data = variable("data"), *symbol = NULL;
@@ -70,7 +71,7 @@ static void rows_share_a_history(void **state) {
   free_all(arrays, 3);
 }
 
-/* A scale that is 0, infinite or NaN is a step that must not be made. */
+/* A scale that is 0, infinite or NaN means that the step must be skipped. */
 static void a_scale_that_is_no_number_changes_nothing(void **state) {
   static const float scales[] = {0, INFINITY, NAN};
   size_t i;

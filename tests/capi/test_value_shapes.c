@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators whose output has as many rows as the values of an input say: applied at once, on tapes and in networks. */
+/* Operators whose number of output rows depends on the values of an input: applied at once, on tapes and in
+ * networks. */
 #include "support/boundary.h"
 
 static const int64_t four_by_two[] = {4, 2}, four[] = {4};
@@ -38,7 +39,8 @@ static cohort_ndarray *apply(cohort_tape *tape, const char *op, cohort_ndarray *
   return output;
 }
 
-/* Rows are taken where the mask is not 0, whatever its type; another mask gives another shape, and none none. */
+/* Rows are taken where the mask is not 0, whatever its type; another mask gives another shape, and an all-zero mask
+ * none. */
 static void a_mask_takes_rows(void **state) {
   static const int32_t dtypes[] = {COHORT_DTYPE_FLOAT32, COHORT_DTYPE_FLOAT64, COHORT_DTYPE_FLOAT16, COHORT_DTYPE_INT32,
                                    COHORT_DTYPE_INT64,   COHORT_DTYPE_INT8,    COHORT_DTYPE_UINT8,   COHORT_DTYPE_BOOL};
@@ -62,7 +64,7 @@ static void a_mask_takes_rows(void **state) {
   }
 }
 
-/* What was queued before is waited for; a given array is written where it fits. */
+/* The call waits for work queued before it; a given array is written if it has the right shape. */
 static void a_mask_may_be_still_in_the_making(void **state) {
   static const float numbers[] = {-1, 1, -2, 2}, expected[] = {2, 3, 6, 7};
   const int64_t two_by_two[] = {2, 2}, three_by_two[] = {3, 2};
@@ -88,7 +90,7 @@ static void a_mask_may_be_still_in_the_making(void **state) {
   cohort_ndarray_free(mask);
 }
 
-/* Gradients go back to the rows that were taken; the others get none. */
+/* Gradients flow to the rows that were taken; the others get none. */
 static void gradients_go_back_to_the_rows(void **state) {
   static const float masks[] = {0, 1, 0, 1}, expected[] = {0, 0, 4, 6, 0, 0, 12, 14}, zeros[8] = {0};
   static const cohort_grad_req write = COHORT_GRAD_WRITE;
@@ -225,8 +227,8 @@ static cohort_executor *bound(cohort_symbol *symbol, const char *grad_req) {
   return executor;
 }
 
-/* Each forward gives as many rows as the values say, and gradients go back to the rows that were taken. A size that was
- * there before has the arrays of before. */
+/* Each forward gives as many rows as the values say, and gradients flow to the rows that were taken. A size that
+ * occurred before uses the same arrays again. */
 static void a_network_runs_for_the_rows_that_a_mask_takes(void **state) {
   static const float weight[] = {1, 0, 0, 1, 1, 1}, bias[] = {0, 0, 100};
   static const float masks[][4] = {{0, 1, 0, 1}, {1, 1, 1, 0}, {0, 0, 0, 0}, {1, 0, 1, 0}};
@@ -287,7 +289,7 @@ static void a_network_runs_for_the_rows_that_a_mask_takes(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* (data * w), of which a first mask takes rows by `index` and a second one those with a sum above 10, times w again. */
+/* (data * w); a first mask takes rows by `index`, a second one those with a sum above 10; then times w again. */
 static cohort_symbol *mask_behind_mask(void) {
   static const char *const axis = "axis", *const one = "1", *const scalar = "scalar", *const ten = "10";
   cohort_symbol *w = variable("w"), *inputs[2], *scaled = NULL, *rows_taken = NULL, *sums = NULL, *large = NULL,
@@ -336,7 +338,7 @@ static cohort_executor *bound_mask_behind_mask(const char *grad_req) {
   return executor;
 }
 
-/* What is read before the masks and behind them has one gradient, written or added to. */
+/* A variable that is read before the masks and behind them has one gradient, written or added to. */
 static void gradients_of_all_parts_are_summed(void **state) {
   static const float masks[][4] = {{1, 0, 1, 1}, {1, 1, 1, 0}}, products[] = {4, 20, 6, 28};
   static const float w_grads[][2] = {{20, 48}, {8, 20}},
@@ -382,7 +384,7 @@ static void note_name(const char *name, cohort_ndarray *array, void *user_data) 
   strcat(names, " ");
 }
 
-/* A monitor sees each node once, by the names of the symbol that was bound. */
+/* A monitor sees each node once, under the names of the bound symbol. */
 static void a_monitor_sees_a_network_of_parts_as_one(void **state) {
   static const float mask[] = {1, 0, 1, 1};
   cohort_executor *executor = bound_mask_behind_mask("null");
@@ -403,7 +405,7 @@ static void a_monitor_sees_a_network_of_parts_as_one(void **state) {
   cohort_executor_free(executor);
 }
 
-/* A node behind the mask may have the name of one before it, of which it reads. */
+/* A node behind the mask may have the same name as one before it that it reads. */
 static void a_monitor_sees_nodes_of_one_name_in_both_parts(void **state) {
   static const float mask[] = {1, 0, 1, 1};
   cohort_symbol *twice = node("_mul_scalar", "twice", "scalar", "2", variable("data"), NULL);
@@ -423,7 +425,8 @@ static void a_monitor_sees_nodes_of_one_name_in_both_parts(void **state) {
   cohort_executor_free(executor);
 }
 
-/* Three rows fit; of two the network has no second part. What was there before does not look good, nor is it gone. */
+/* Three rows fit; for two rows the second part of the network cannot be bound. The earlier results do not look valid,
+ * and are not freed. */
 static void a_forward_that_fits_no_shape_leaves_no_results(void **state) {
   static const float masks[][4] = {{1, 1, 1, 0}, {1, 0, 1, 0}};
   static const int64_t three_by_two[] = {3, 2};
@@ -460,7 +463,8 @@ static void a_forward_that_fits_no_shape_leaves_no_results(void **state) {
   cohort_executor_free(executor);
 }
 
-/* A reshaped one has parts, too; random nodes of later parts go on drawing, whatever shapes they draw for. */
+/* A reshaped executor has parts, too; random nodes of later parts continue their sequences, whatever shapes they draw
+ * for. */
 static void parts_are_reshaped_and_draw_new_numbers(void **state) {
   static const int64_t six_by_two[] = {6, 2}, five_by_two[] = {5, 2};
   static const float many[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -525,7 +529,7 @@ static void an_output_of_known_shape_is_live(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* Inference: half of what the first column is above the mean, and all of the second. Frees the inputs. */
+/* Inference: half of the first column's distance from the mean, and the whole second column. Frees the inputs. */
 static cohort_symbol *norm_of(cohort_symbol *data, cohort_symbol *mean) {
   const char *const key = "eps", *const value = "0.5";
   cohort_symbol *symbol = NULL, *inputs[5];
@@ -548,7 +552,7 @@ static void set_state(cohort_executor *executor, const char *name, const float *
   cohort_ndarray_free(array);
 }
 
-/* To the part of a network that the norm is not in, the mean that it keeps is an input like any other. */
+/* For a part of the network that does not contain the norm, the mean that the norm keeps is an ordinary input. */
 static void a_state_may_be_read_by_the_other_part(void **state) {
   static const char *const names[] = {"gamma", "beta", "mean", "variance"};
   static const int64_t two[] = {2}, two_by_two[] = {2, 2};
@@ -590,7 +594,7 @@ static void a_state_may_be_read_by_the_other_part(void **state) {
   }
 }
 
-/* Nodes that are to compute in float32 are named as those of one network. */
+/* Nodes that are to compute in float32 are named as in one network. */
 static void precision_is_said_of_nodes_of_any_part(void **state) {
   static const float mask[] = {1, 0, 1, 1};
   const char *names[] = {"doubled", "fc"};
@@ -635,7 +639,7 @@ static cohort_executor *bound_narrow(cohort_symbol *symbol) {
   return executor;
 }
 
-/* Layers of both parts compute in bfloat16 if one alone does on this machine, and the steps of both are shown. */
+/* If one layer computes in bfloat16 on this machine those of both parts do, and the steps of both are shown. */
 static void the_text_for_a_person_is_of_all_parts(void **state) {
   static const float mask[] = {1, 0, 1, 1};
   cohort_executor *one = bound_narrow(node("FullyConnected", "fc", "num_hidden", "3", variable("data"), NULL));
@@ -658,7 +662,7 @@ static void count_messages(int32_t level, const char *message, void *user_data) 
   if (strstr(message, "no step of this network runs in it here")) ++*(int *)user_data;
 }
 
-/* Where no layer of any part computes in the type that was asked for, that is said once. */
+/* If no layer of any part computes in the requested type, that is logged once. */
 static void what_no_part_does_is_said_once(void **state) {
   static const float masks[2][4] = {{1, 0, 1, 1}, {1, 1, 1, 0}};
   int num_messages = 0;
@@ -679,7 +683,7 @@ static void what_no_part_does_is_said_once(void **state) {
   cohort_log_free(log);
 }
 
-/* What is still to write an input of the node that says the shape, on another queue, is waited for. */
+/* Queued work on another queue that is still to write the input that determines the shape is waited for. */
 static void values_that_say_a_shape_may_be_still_in_the_making(void **state) {
   static const float signs[] = {-1, 1, -2, 2}, none[4] = {0}, taken[] = {2, 3, 6, 7};
   static const int64_t large[] = {600, 600};
@@ -713,7 +717,7 @@ static void values_that_say_a_shape_may_be_still_in_the_making(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* Steps and head gradients that there cannot be. */
+/* Step numbers and head gradients that do not exist. */
 static void what_a_network_of_parts_cannot_do_is_refused(void **state) {
   static const float mask[] = {1, 0, 1, 1};
   static const int64_t three_by_two[] = {3, 2};

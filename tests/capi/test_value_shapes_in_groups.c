@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of networks in which a shape depends on values: each device finds its own. */
+/* Groups of networks in which a shape depends on values: each device determines its own. */
 #include <math.h>
 
 #include "support/group_tests.h"
 
-/* Another handle on it. */
+/* A second handle on it. */
 static cohort_symbol *also(const cohort_symbol *symbol) {
   cohort_symbol *same = NULL;
 
@@ -12,7 +12,7 @@ static cohort_symbol *also(const cohort_symbol *symbol) {
   return same;
 }
 
-/* data w, of the rows that index takes, times w again: w is read before the mask and behind it. Frees data. */
+/* data w, the rows that index takes, times w again: w is read before the mask and behind it. Frees data. */
 static cohort_symbol *masked_product_of(cohort_symbol *data) {
   const char *const key = "__shape__", *const value = "(1, 2)";
   cohort_symbol *w = NULL, *same, *scaled, *taken;
@@ -43,7 +43,7 @@ static cohort_group *bind_product(size_t num_contexts, int64_t batch) {
   return group;
 }
 
-/* Rows (0, 1), (2, 3) and so on, and which of them are taken. */
+/* Rows (0, 1), (2, 3) and so on, and the index of those that are taken. */
 static void forward_rows(cohort_group *group, const float *mask, size_t batch, int32_t is_train) {
   cohort_ndarray *data[2];
 
@@ -100,7 +100,7 @@ static void each_device_takes_its_own_rows(void **state) {
   }
 }
 
-/* Other batches keep the parameters; a shape seen before is found again. */
+/* Other batches keep the parameters; a shape seen before uses the same executor. */
 static void a_group_of_parts_is_reshaped(void **state) {
   cohort_group *group = bind_product(2, 4);
   cohort_descs *four = data_and_index(4), *six = data_and_index(6);
@@ -142,7 +142,7 @@ static void what_has_a_shape_is_merged_as_ever(void **state) {
   cohort_group_free(group);
 }
 
-/* Before a forward pass nobody knows the shape. */
+/* Before a forward pass the shape is unknown. */
 static void without_a_forward_there_is_no_output(void **state) {
   cohort_group *group = bind_product(2, 4);
   cohort_descs *descs = NULL;
@@ -182,7 +182,7 @@ static cohort_symbol *two_heads(cohort_symbol *first, cohort_symbol *second) {
   return both;
 }
 
-/* Gradients begin before the mask and behind it, at losses and at head gradients. */
+/* Losses and head gradients before the mask and behind it. */
 static cohort_symbol *gradients_from_everywhere(cohort_symbol *product) {
   cohort_symbol *inside = NULL, *scaled = NULL, *early, *late;
 
@@ -204,7 +204,7 @@ static cohort_symbol *twice_masked(void) {
 enum { kRows = 6 };
 static const float six_rows[kRows] = {1, 0, 1, 1, 0, 1};
 
-/* What two steps leave: the gradients of w and of the data, and w. */
+/* The results of two steps: the gradients of w and of the data, and w. */
 typedef struct {
   float gradient[2], of_data[2 * kRows], w[2];
 } steps_left;
@@ -270,7 +270,8 @@ static steps_left two_steps(int kind, size_t num_contexts, const char *grad_req,
   return left;
 }
 
-/* Gradients are multiplied once, wherever they begin, and updates are as without; a power of 2 rounds nothing. */
+/* Gradients are scaled once, wherever they start, and updates are as without a scale; a power of 2 causes no
+ * rounding. */
 static void a_loss_scale_multiplies_gradients_once(void **state) {
   static const char *const reqs[] = {"write", "add"};
   size_t num, r, i;
@@ -302,7 +303,7 @@ static void has_scale(const cohort_group *group, double scale, int32_t num_good,
   assert_int_equal(skipped, num_skipped);
 }
 
-/* Gradients overflow on one device, of which the other takes nothing: no device makes the step. */
+/* Gradients overflow on one device, from which the other takes nothing: no device makes the step. */
 static void an_overflow_behind_the_mask_skips_the_step_on_all(void **state) {
   size_t num, d;
 
@@ -342,7 +343,7 @@ static const float norm_weights[kNormRows] = {1, 1, 1, 1, 1, 0, 1, 1, 0, 1, 1, 1
 static const char *const norm_params[] = {"before_gamma", "before_beta", "behind_gamma", "behind_beta", "last_gamma",
                                           "last_beta",    NULL};
 
-/* Norms before a mask, behind it and behind a second one: any of them. */
+/* Norms before a mask, behind it and behind a second one; each may be left out. */
 static cohort_symbol *norms_and_masks(int which) {
   cohort_symbol *all = variable("data"), *index = variable("index"), *second = NULL;
 
@@ -382,7 +383,7 @@ static cohort_group *bind_norms(int which, size_t num_contexts, const double *wo
   return group;
 }
 
-/* Two steps, so that a second pass meets over the memory of the first. */
+/* Two steps, because the second exchanges statistics through the same memory as the first. */
 static norm_step train_norms(cohort_group *group, int which, size_t num_contexts) {
   const int64_t taken = which & 4 ? 5 : 7;
   float values[2 * kNormRows];
@@ -457,7 +458,7 @@ static void norms_on_both_sides_of_a_mask_see_the_whole_batch(void **state) {
   }
 }
 
-/* The executor of one device meets nobody, on either side of the mask; for inference it need not. */
+/* The executor of one device alone exchanges no statistics, on either side of the mask; in inference it need not. */
 static void one_device_of_norms_does_not_train_by_itself(void **state) {
   int which;
 
@@ -475,8 +476,8 @@ static void one_device_of_norms_does_not_train_by_itself(void **state) {
   }
 }
 
-/* Work before or behind the mask fails on every device: nobody waits for ever, outputs are bad, and the group trains on
- * once the statistics are set. */
+/* Work before or behind the mask fails on every device: nobody waits for ever, outputs are invalid, and the group
+ * trains on once the statistics are set. */
 static void a_failure_among_norms_hangs_nobody(void **state) {
   static const char *const nodes[] = {"before", "taken", "act", "behind", "again", "last"};
   size_t i, d, k;
@@ -511,7 +512,7 @@ static void a_failure_among_norms_hangs_nobody(void **state) {
   }
 }
 
-/* Work behind the values that has failed is a failed pass, once the group was told: no step follows from it. */
+/* If work behind the mask has failed, the pass has failed once the group was told of it: no update follows from it. */
 static void what_fails_behind_the_values_is_a_failed_pass(void **state) {
   cohort_optimizer *sgd = NULL;
   cohort_group *group;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What graphs inside nodes write of the arrays that they are given: auxiliary states, weights that are updated, a gamma
- * that is fixed. Whoever else uses these is told, as of what any node writes: so a pass that fails leaves them bad. */
+/* Graphs inside nodes that write arrays they are given: auxiliary states, weights that are updated, a gamma that is
+ * fixed. Other users of these arrays see the writes like those of any node, so that a pass that fails makes them
+ * invalid. */
 #include "support/scale_op.h"
 
-/* One input a row, the others the same in each pass. */
+/* One input per row, the others the same in each iteration. */
 static cohort_symbol *loop_of(const char *remain, cohort_symbol *const *body_and_inputs) {
   return node("_foreach", "loop",
               ATTRS("num_outputs", "1", "num_out_data", "1", "in_data_locs", "(0,)", "in_state_locs", "()",
@@ -22,7 +23,7 @@ static cohort_symbol *norm_loop(const char *fix_gamma, cohort_symbol *data) {
                                                     variable("mean"), variable("var")))));
 }
 
-/* The same, each row by a loop of its own in another one. */
+/* The same, each row through an inner loop. */
 static cohort_symbol *nested_norm_loop(void) {
   cohort_symbol *inner = loop_of("(1, 2, 3, 4)", INPUTS(norm("False"), variable("rows"), variable("g"), variable("b"),
                                                         variable("m"), variable("v")));
@@ -31,7 +32,7 @@ static cohort_symbol *nested_norm_loop(void) {
                                                     variable("mean"), variable("var")))));
 }
 
-/* w -= row in each pass, as the momentum of an update. */
+/* w -= row in each iteration, as the momentum of an update. */
 static cohort_symbol *update_by(cohort_symbol *row, cohort_symbol *w) {
   cohort_symbol *same = NULL;
 
@@ -103,7 +104,7 @@ static void a_weight_that_is_updated_inside_is_bad_after_a_failure(void **state)
   cohort_executor_free(executor);
 }
 
-/* Under another shape, outside of any loop. */
+/* In another shape, outside of any loop. */
 static void a_reshaped_weight_that_is_updated_is_bad_after_a_failure(void **state) {
   cohort_symbol *flat = node("Reshape", NULL, ATTRS("shape", "(4,)"), INPUTS(variable("w")));
   cohort_symbol *symbol = node("softmax", "faulty", NO_ATTRS, INPUTS(update_by(variable("g"), flat)));
@@ -116,7 +117,7 @@ static void a_reshaped_weight_that_is_updated_is_bad_after_a_failure(void **stat
   cohort_executor_free(executor);
 }
 
-/* Backward makes it 1, where it is trained. */
+/* Backward sets it to 1 if it is trained. */
 static void a_gamma_that_is_fixed_inside_is_bad_after_backward_failed(void **state) {
   host self;
   cohort_ndarray *head = floats(SHAPE(2, 2, 1), FLOATS(1, 2, 3, 4));
@@ -144,8 +145,7 @@ static void a_gamma_that_is_fixed_inside_is_bad_after_backward_failed(void **sta
   end(&self);
 }
 
-/* Of a gamma that somebody has computed there is nobody to keep what becomes of it: who else reads it, reads it as it
- * was. */
+/* A computed gamma is not kept anywhere, so it is not set to 1: its other readers see the computed value. */
 static void a_gamma_that_is_computed_is_not_overwritten(void **state) {
   cohort_symbol *gamma = node("exp", NULL, NO_ATTRS, INPUTS(variable("log_gamma"))), *same = NULL, *out;
   cohort_executor *executor;
@@ -175,7 +175,8 @@ static void a_gamma_that_is_computed_is_not_overwritten(void **state) {
   cohort_executor_free(executor);
 }
 
-/* What a body updates is no constant of the loop: a pass reads what the one before has left, in whatever layout. */
+/* A weight that a body updates is no constant of the loop: an iteration reads what the one before has written, in any
+ * layout. */
 static void a_pass_reads_what_the_pass_before_has_updated(void **state) {
   cohort_symbol *w = variable("w"), *same = NULL, *parts[2], *body = NULL;
   cohort_executor *executor;
@@ -209,7 +210,8 @@ static void a_pass_reads_what_the_pass_before_has_updated(void **state) {
   cohort_executor_free(executor);
 }
 
-/* A state is a value of the loop: what it starts with stays as it was, though a pass changes it in place. */
+/* A state is a value of the loop: its initial array is not changed, although an iteration changes the state in
+ * place. */
 static void a_state_that_is_updated_in_place_is_the_loops_own(void **state) {
   cohort_symbol *parts[2], *same = NULL, *body = NULL;
   cohort_executor *executor;
@@ -235,7 +237,7 @@ static void a_state_that_is_updated_in_place_is_the_loops_own(void **state) {
   cohort_executor_free(executor);
 }
 
-/* It has to be an array that somebody keeps. */
+/* The updated weight has to be an array that is bound. */
 static void what_is_updated_inside_is_a_variable(void **state) {
   cohort_symbol *symbol = NULL, *inputs[3];
   const char *keys[] = {"num_outputs", "num_out_data", "in_data_locs", "in_state_locs", "remain_locs"};
