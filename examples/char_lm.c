@@ -2,15 +2,15 @@
 /*
  * Trains a language model of characters on a text, in buckets: sequences of several lengths, each with a network of its
  * own, all on one set of parameters and in one piece of memory. Each batch is split over several devices. main() is at
- * the end; what it goes through:
+ * the end; its steps:
  *
  *   buckets    a network for each length, made when it is first needed     make_bucket(), make_manager()
  *   training   load, carry the states, forward, backward, update, metric   run_epoch(), train_all()
  *   sampling   a group for one character at a time, states fed back        sample()
- *   figures    memory of all buckets, and what a change of bucket costs    show_memory(), show_switching()
+ *   figures    memory of all buckets, and the cost of switching buckets    show_memory(), show_switching()
  *
  * Two ways to cut the text: "stream", where the states that a batch ends with are those that the next starts from,
- * whatever its length; and "lines", where each line stands for itself and goes into the smallest bucket that holds it.
+ * whatever its length; and "lines", where each line is separate and goes into the smallest bucket that holds it.
  *
  * C99; uses nothing but Cohort's public headers.
  */
@@ -60,7 +60,7 @@ static const char help[] =
     "  --switches N      measure N times what a change of bucket costs (0)\n"
     "  --help            this text\n";
 
-/* Finishes what options leave to each other. */
+/* Completes options that depend on each other. */
 static void settle(settings *s, const char *buckets) {
   s->is_stream = !strcmp(s->mode, "stream");
   s->net.unrolled = !strcmp(s->cell, "unrolled");
@@ -135,7 +135,7 @@ static settings read_options(int argc, char **argv) {
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
-/* What a bucket is called, and what its batches look like. */
+/* The name of a bucket and the descriptors of its batches. */
 typedef struct bucket {
   char key[16];
   cohort_descs *data, *label;
@@ -171,7 +171,7 @@ static void free_buckets(const settings *s, bucket *buckets) {
   }
 }
 
-/* The network of a length that has not come before. */
+/* Builds the network for a new length. */
 static int32_t make_bucket(const char *key, cohort_symbol **out_symbol, void *user_data) {
   const settings *s = user_data;
 
@@ -179,7 +179,7 @@ static int32_t make_bucket(const char *key, cohort_symbol **out_symbol, void *us
   return 0;
 }
 
-/* The largest bucket comes first: the others fit into its memory. */
+/* The largest bucket comes first, so that the others fit into its memory. */
 static cohort_manager *make_manager(settings *s, const bucket *buckets) {
   const bucket *largest = &buckets[s->buckets.num - 1];
   cohort_symbol *symbol = lstm_language_model(&s->net, atol(largest->key));
@@ -203,7 +203,7 @@ static cohort_manager *make_manager(settings *s, const bucket *buckets) {
 static void initialise(cohort_manager *manager, const settings *s) {
   const char *key = "scale", *value = "0.08";
   cohort_symbol *symbol =
-      lstm_language_model(&s->net, s->buckets.lengths[0]); /* says how to fill what has no weight's name */
+      lstm_language_model(&s->net, s->buckets.lengths[0]); /* says how to fill parameters whose name gives no rule */
   cohort_initializer *uniform;
   cohort_group *group;
   cohort_arrays *args, *aux;
@@ -237,7 +237,7 @@ static void forget_states(carried_states *states) {
   states->known = 0;
 }
 
-/* After a batch is loaded: the bucket starts where the one before, which may have been another, has ended. */
+/* After a batch is loaded: copies in the final states of the previous bucket, which may have been another one. */
 static void set_states(cohort_manager *manager, carried_states *states) {
   const double zero = 0;
 
@@ -268,7 +268,7 @@ static cohort_ndarray *array_of(const float *values, long batch, long length) {
   return array;
 }
 
-/* What training and testing have in common. */
+/* State shared by training and testing. */
 typedef struct job {
   const settings *s;
   const text *t;
@@ -279,7 +279,7 @@ typedef struct job {
   uint64_t random_state;
 } job;
 
-/* One batch: a step of training, or, without an optimizer, a look at how well it is predicted. */
+/* One batch: a training step or, without an optimizer, an evaluation. */
 static void run_batch(const job *j, const text_batch *batch, carried_states *states, cohort_optimizer *optimizer,
                       cohort_metric *metric) {
   const bucket *b = &j->buckets[batch->bucket];
@@ -359,13 +359,13 @@ static size_t num_batches(job *j) {
   return num;
 }
 
-/* Trains, with one line an epoch. Returns the perplexity of the held-out text. */
+/* Trains, with one line per epoch. Returns the perplexity of the held-out text. */
 static double train_all(job *j) {
   double held_out = 0;
   long epoch;
 
   for (epoch = 0; epoch < j->s->epochs; ++epoch) {
-    uint64_t same = 1; /* the held-out text is cut alike each time */
+    uint64_t same = 1; /* the held-out text is cut the same way each time */
     double train, elapsed = -seconds();
     size_t num_codes, num_held_out;
 
@@ -382,7 +382,7 @@ static double train_all(job *j) {
 
 /* ---- sampling ---------------------------------------------------------------------------------------------------- */
 
-/* A group for one sequence of one character, with the parameters that the training has reached. */
+/* A group for one sequence of one character, with the trained parameters. */
 static cohort_group *make_sampler(const job *j, const lstm_settings *net) {
   cohort_symbol *symbol = lstm_language_model(net, 1);
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -455,7 +455,7 @@ static void sample(const job *j) {
 
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
-/* Everything that is allocated for the buckets made so far, over all devices, in bytes. */
+/* All memory allocated for the buckets made so far, over all devices, in bytes. */
 static double memory_of(const cohort_manager *manager) {
   cohort_memory_info info = COHORT_MEMORY_INFO_INIT;
 
@@ -463,7 +463,7 @@ static double memory_of(const cohort_manager *manager) {
   return (double)(info.planned_bytes + info.argument_bytes + info.gradient_bytes + info.output_bytes);
 }
 
-/* The same while there is none but the largest. It is ready for training; one pass makes it so for testing. */
+/* The same while only the largest exists. It is ready for training; one pass makes it ready for testing. */
 static double memory_of_largest(const job *j) {
   text_batch padding = make_batch(&j->s->buckets, j->s->buckets.num - 1, j->s->batch);
 
@@ -482,7 +482,7 @@ static void show_memory(const job *j, double largest_alone) {
          largest_alone / 1e6, all / largest_alone);
 }
 
-/* Milliseconds of one step of training in a bucket, from loading to the last update. */
+/* Milliseconds of one training step in a bucket, from loading to the last update. */
 static double timed_step(const job *j, const text_batch *batch) {
   const double start = seconds();
 
@@ -497,10 +497,8 @@ typedef struct step_times {
   double ms[2][MAX_SWITCHES]; /* after a step of the same bucket; after one of another */
 } step_times;
 
-/*
- * Steps in an order that is drawn, every other one in the bucket of the one before, until each bucket has enough of
- * both kinds. They are measured in turn, so that whatever else the machine does comes to both alike.
- */
+/* Steps in a random order, every other one in the bucket of the one before, until each bucket has enough of both kinds.
+ * Both kinds are measured in turn, so that other load on the machine affects them alike. */
 static void measure_switching(const job *j, const text_batch *batches, step_times *times) {
   const size_t num = j->s->buckets.num, enough = (size_t)j->s->num_switches;
   uint64_t random_state = j->s->seed;
@@ -520,7 +518,7 @@ static void measure_switching(const job *j, const text_batch *batches, step_time
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* Medians, and those of the fastest fifth of the steps: on a busy machine the others show what else is running. */
+/* Medians, and those of the fastest fifth of the steps: on a busy machine the others show the other load. */
 static void show_switching(const job *j) {
   const size_t num = j->s->buckets.num;
   step_times *times = allocate(num * sizeof *times);
@@ -531,7 +529,7 @@ static void show_switching(const job *j) {
   memset(times, 0, num * sizeof *times);
   for (k = 0; k < num; ++k) {
     batches[k] = make_batch(&j->s->buckets, k, j->s->batch);
-    timed_step(j, &batches[k]); /* the bucket is made, if it was not */
+    timed_step(j, &batches[k]); /* creates the bucket if it does not exist */
   }
   measure_switching(j, batches, times);
   for (k = 0; k < num; ++k) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Teaches an LSTM whose layers sit on different devices to add binary numbers, then does the same on one device and
- * compares. main() is at the end; what it goes through:
+ * Teaches an LSTM whose layers are on different devices to add binary numbers, then does the same on one device and
+ * compares. main() is at the end; its steps:
  *
  *   symbol     each node carries the name of its layer in `ctx_group`     make_cell(), make_adder()
  *   group      one context, and a map from these names to contexts        make_group()
@@ -10,7 +10,7 @@
  *
  * A number comes bit by bit, the lowest first, so that the network has to learn to carry. While one device works on a
  * bit in the second layer, the other is in the first layer at the next bit. Results are the same to the last bit,
- * wherever the layers sit.
+ * wherever the layers are.
  *
  * C99; uses nothing but Cohort's public headers.
  */
@@ -31,7 +31,7 @@ const char program_name[] = "lstm_model_parallel";
 
 typedef struct settings {
   const char *contexts_text;
-  cohort_context contexts[MAX_LAYERS]; /* the layers are shared out among them, those on one in a row */
+  cohort_context contexts[MAX_LAYERS]; /* layers are distributed over them in order, consecutive ones together */
   size_t num_contexts;
   long layers, hidden, bits, batch, steps, threads;
   double lr;
@@ -97,7 +97,7 @@ static settings read_options(int argc, char **argv) {
 /* ---- the network ------------------------------------------------------------------------------------------------- */
 
 /* An operator on inputs whose handles it takes, ended by NULL; then attributes: pairs of text, ended by NULL. All nodes
- * of a layer are of one context group. */
+ * of a layer are in one context group. */
 static cohort_symbol *node(const char *op, const char *group, ...) {
   const char *keys[8] = {"ctx_group"}, *values[8] = {group};
   cohort_symbol *inputs[MAX_BITS + 1], *output;
@@ -163,8 +163,8 @@ static cohort_symbol *make_cell(const settings *s, long layer, cohort_symbol *in
   return copy_handle(*hidden);
 }
 
-/* The LSTM unrolled over the bits of `data` (bits, batch, 2), and a classifier behind its last layer: bit by bit, is
- * the sum's bit a one? */
+/* The LSTM unrolled over the bits of `data` (bits, batch, 2), and a classifier behind its last layer that decides for
+ * each bit whether the sum's bit is a one. */
 static cohort_symbol *make_adder(const settings *s) {
   static const char *const kinds[] = {"i2h_weight", "i2h_bias", "h2h_weight"};
   cohort_symbol *weights[MAX_LAYERS][3], *cell[MAX_LAYERS] = {NULL}, *hidden[MAX_LAYERS] = {NULL};
@@ -203,8 +203,8 @@ static cohort_symbol *make_adder(const settings *s) {
   return all;
 }
 
-/* Binds the network for training. The group has one context, its first; what is placed elsewhere is said by the map.
- * Without one everything is on that context. */
+/* Binds the network for training. The group has one context, its first; the map says which nodes run elsewhere. Without
+ * a map everything is on that context. */
 static cohort_group *make_group(const settings *s, const cohort_symbol *symbol, int one_device) {
   const int64_t data_shape[] = {s->bits, s->batch, 2};
   const char *params[3 * MAX_LAYERS + 8], *names[MAX_LAYERS];
@@ -301,7 +301,7 @@ static void draw_sums(const settings *s, sums *batch, uint64_t *random_state) {
 
 /* ---- training and test ------------------------------------------------------------------------------------------- */
 
-/* Trains, with NUM_LINES lines if it is not to be quiet. Returns the steps it made a second. */
+/* Trains, and prints NUM_LINES lines unless it is to be quiet. Returns the steps per second. */
 static double train(const settings *s, cohort_group *group, int quiet) {
   const char *const keys[] = {"learning_rate", "rescale_grad"};
   char lr[32], rescale[32];
@@ -345,7 +345,7 @@ static double train(const settings *s, cohort_group *group, int quiet) {
 static double test(const settings *s, cohort_group *group) {
   const size_t num = (size_t)s->bits * (size_t)s->batch;
   uint64_t random_state = s->seed + 1000000;
-  float *odds = allocate(2 * num * sizeof(float)); /* of a zero and of a one, (bits, batch, 2) */
+  float *odds = allocate(2 * num * sizeof(float)); /* probabilities of a zero and of a one, (bits, batch, 2) */
   sums batch = make_sums(s);
   cohort_ndarray *output;
   long i, bit, right = 0;
@@ -370,7 +370,7 @@ static double test(const settings *s, cohort_group *group) {
   return (double)right / (double)s->batch;
 }
 
-/* Are all parameters the same to the last bit? */
+/* Whether all parameters are the same to the last bit. */
 static int same_parameters(const cohort_group *a, const cohort_group *b) {
   const cohort_group *groups[2];
   cohort_arrays *args[2], *aux[2];

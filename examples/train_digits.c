@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trains LeNet on handwritten digits, each batch split over several devices, and shows what came of it. main() is at
- * the end; what it goes through:
+ * Trains LeNet on handwritten digits, each batch split over several devices, and shows the result. main() is at
+ * the end; its steps:
  *
  *   symbol      what to compute                              make_lenet()
  *   group       where: an executor on each device            make_group(), initialise()
@@ -150,7 +150,7 @@ static void shuffle(digits *d, uint64_t *random_state) {
   }
 }
 
-/* Reads one float32 array of a .params file, which must have so many elements. */
+/* Reads one float32 array of a .params file, which must have this number of elements. */
 static void read_array(const cohort_arrays *file, const char *name, float *to, size_t num) {
   cohort_ndarray *array;
   size_t index;
@@ -184,7 +184,7 @@ static void load_digits(const char *path, uint64_t *random_state, digits *train,
 
 /* ---- the network ------------------------------------------------------------------------------------------------- */
 
-/* LeNet, with kernels and widths for images of 8 x 8. Weights and biases become variables by themselves. */
+/* LeNet, with kernels and widths for images of 8 x 8. Weights and biases are created as variables automatically. */
 static cohort_symbol *make_lenet(void) {
   cohort_symbol *net;
 
@@ -269,14 +269,15 @@ static cohort_metric *make_metric(void) {
   return metric;
 }
 
-/* Reads accuracy and loss, and starts the metric again. */
+/* Reads accuracy and loss, and resets the metric. */
 static void take_figures(cohort_metric *metric, double *accuracy, double *loss) {
   OK(cohort_metric_value(metric, 0, 0, NULL, accuracy));
   OK(cohort_metric_value(metric, 1, 0, NULL, loss));
   OK(cohort_metric_reset(metric));
 }
 
-/* One pass over the training images in a new order. What does not fill a batch is left out, others each time. */
+/* One pass over the training images in a new order. The rest that does not fill a batch is left out; it differs each
+ * time. */
 static void train_epoch(cohort_group *group, cohort_optimizer *optimizer, cohort_metric *metric, digits *train,
                         long batch, uint64_t *random_state) {
   long begin;
@@ -297,7 +298,7 @@ static void train_epoch(cohort_group *group, cohort_optimizer *optimizer, cohort
   }
 }
 
-/* Runs the test images through a group of their own, with the parameters that the training has reached. */
+/* Runs the test images through a separate group, with the trained parameters. */
 static void evaluate(cohort_group *test_group, const cohort_group *group, cohort_metric *metric, const digits *d) {
   cohort_arrays *args, *aux;
 
@@ -309,7 +310,7 @@ static void evaluate(cohort_group *test_group, const cohort_group *group, cohort
   OK(cohort_group_update_metric(test_group, metric, &d->labels, 1));
 }
 
-/* Trains, with one line an epoch. */
+/* Trains, with one line per epoch. */
 static void train_all(cohort_group *group, const cohort_symbol *symbol, const settings *s, digits *train,
                       const digits *test, uint64_t *random_state, epoch_figures *figures) {
   const size_t num_batches = train->num / (size_t)s->batch;
@@ -366,7 +367,7 @@ static cohort_group *load_checkpoint(const settings *s, size_t batch, const char
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Runs the test images, prints how often each digit was taken for which, and returns the share of those taken right. */
+/* Runs the test images, prints how often each digit was recognised as which, and returns the share of correct ones. */
 static double test_and_show(cohort_group *group, const digits *test) {
   int table[NUM_CLASSES][NUM_CLASSES] = {{0}}, right = 0, of, as;
   float *probabilities = allocate(test->num * NUM_CLASSES * sizeof(float));

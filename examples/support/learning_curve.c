@@ -10,11 +10,11 @@
 
 enum { WIDTH = 940, HEIGHT = 400, PANEL_WIDTH = 370, PANEL_HEIGHT = 240, PANEL_TOP = 96, MAX_TICKS = 32 };
 
-/* One panel: where it lies on the page, and what its axes span. */
+/* One panel: its position on the page, and the ranges of its axes. */
 typedef struct panel {
   double left;
   int num_epochs;
-  int logarithmic; /* the vertical axis, which goes from the first tick to the last */
+  int logarithmic; /* the vertical axis, from the first tick to the last */
   int num_ticks;
   double ticks[MAX_TICKS];
 } panel;
@@ -24,7 +24,7 @@ static double x_of(const panel *p, double epoch) {
   return p->left + (epoch - 1) / span * PANEL_WIDTH;
 }
 
-/* Values outside of the axis lie on its end, those that are no number at its top. */
+/* Values outside the axis are drawn at its end, NaN at the top. */
 static double y_of(const panel *p, double value) {
   const double low = p->ticks[0], high = p->ticks[p->num_ticks - 1];
   double share = p->logarithmic ? log(fmax(value, low) / low) / log(high / low) : (value - low) / (high - low);
@@ -95,7 +95,7 @@ static void draw_legend(FILE *out, double right, double y) {
   }
 }
 
-/* The range of one figure in training and test, as far as it is a number. */
+/* The range of one figure in training and test, over its finite values. */
 static void find_range(const epoch_figures *epochs, int num_epochs, size_t train, size_t test, double *low,
                        double *high) {
   int i;
@@ -111,7 +111,7 @@ static void find_range(const epoch_figures *epochs, int num_epochs, size_t train
   }
 }
 
-/* Logarithmic: 1, 2, 5 times the powers of ten that hold all losses, or the powers alone where there are many. */
+/* Logarithmic: 1, 2, 5 times the powers of ten that span all losses, or the powers alone if there are many. */
 static panel loss_panel(const epoch_figures *epochs, int num_epochs) {
   static const double leads[] = {1, 2, 5};
   panel p = {70, num_epochs, 1, 0, {0}};

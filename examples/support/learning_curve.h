@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws how a training went, as an SVG with two panels: loss and accuracy over the epochs. No part of Cohort. */
+/* Draws the course of a training as an SVG with two panels: loss and accuracy over the epochs. No part of Cohort. */
 #ifndef LEARNING_CURVE_H
 #define LEARNING_CURVE_H
 

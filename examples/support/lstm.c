@@ -44,7 +44,8 @@ static cohort_symbol *pair(const char *op, cohort_symbol *left, cohort_symbol *r
   return output;
 }
 
-/* ---- one operator for all ---------------------------------------------------------------------------------------- */
+/* ---- one operator for everything
+ * ----------------------------------------------------------------------------------- */
 
 /* (batch, length, inputs) -> (batch, length, hidden). */
 static cohort_symbol *fused_layers(const lstm_settings *s, cohort_symbol *sequence, cohort_symbol **out_states) {
@@ -70,7 +71,7 @@ static cohort_symbol *fused_layers(const lstm_settings *s, cohort_symbol *sequen
 
 /* ---- step by step ------------------------------------------------------------------------------------------------ */
 
-/* One step: `in` is what the step's input adds to the gates, (batch, 4 * hidden). Takes all handles, gives new ones. */
+/* One step: `in` is the input's contribution to the gates, (batch, 4 * hidden). Takes all handles, returns new ones. */
 static void step(const lstm_settings *s, cohort_symbol *in, const cohort_symbol *weight, const cohort_symbol *bias,
                  cohort_symbol **h, cohort_symbol **c) {
   const char *key = "num_hidden";
@@ -92,7 +93,7 @@ static void step(const lstm_settings *s, cohort_symbol *in, const cohort_symbol 
   *h = pair("elemwise_mul", gate[3], layer("Activation", NULL, share_of(*c, 0), "act_type", "tanh", NULL));
 }
 
-/* What the inputs add to the gates does not wait for the steps: one product for all of them. */
+/* The inputs' contribution to the gates does not depend on the steps: one product for all of them. */
 static cohort_symbol *input_gates(const lstm_settings *s, long index, cohort_symbol *sequence) {
   char name[24], rows[24];
 
@@ -112,7 +113,7 @@ static cohort_symbol *unrolled_layer(const lstm_settings *s, long length, long i
   weight = variable(name, NULL, NULL);
   sprintf(name, "l%ld_h2h_bias", index);
   bias = variable(name, NULL, NULL);
-  sprintf(shape, "(0, %ld)", s->hidden); /* 0: whatever the batch is */
+  sprintf(shape, "(0, %ld)", s->hidden); /* 0: the batch size, whatever it is */
   h = variable(unrolled_states[2 * index], "__shape__", shape);
   c = variable(unrolled_states[2 * index + 1], "__shape__", shape);
   inputs = layer("SliceChannel", NULL, input_gates(s, index, sequence), "num_outputs", text_of(steps, length), "axis",
@@ -144,7 +145,7 @@ static cohort_symbol *embedding(const lstm_settings *s) {
 
   inputs[0] = variable("data", NULL, NULL);
   inputs[1] =
-      variable("embed_weight", "__init__", "[\"normal\", {\"sigma\": 0.5}]"); /* rows that differ from the start */
+      variable("embed_weight", "__init__", "[\"normal\", {\"sigma\": 0.5}]"); /* so that rows differ from the start */
   OK(cohort_symbol_create("Embedding", "embed", keys, values, 2, inputs, NULL, 2, &result));
   cohort_symbol_free(inputs[0]);
   cohort_symbol_free(inputs[1]);

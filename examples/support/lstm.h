@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A language model of LSTM layers, composed for sequences of one length: numbers of symbols in, the probabilities of
- * the next symbol out. Parameters have the same names and shapes whatever the length.
- */
+/* A language model of LSTM layers, composed for sequences of one length: numbers of symbols in, the probabilities of
+ * the next symbol out. Parameters have the same names and shapes for every length. */
 #ifndef LSTM_H
 #define LSTM_H
 
@@ -11,7 +9,7 @@
 enum { LSTM_MAX_LAYERS = 8, LSTM_MAX_STATES = 2 * LSTM_MAX_LAYERS };
 
 typedef struct lstm_settings {
-  int unrolled; /* 0: all layers and steps are one operator, RNN; 1: a step of a layer is a dozen of operators */
+  int unrolled; /* 0: all layers and steps are one operator, RNN; 1: a step of a layer is a dozen operators */
   long vocabulary, hidden, layers;
   int state_outputs; /* 1: the last states are outputs, in the order of lstm_state_names(), after "softmax_output" */
 } lstm_settings;
@@ -21,7 +19,7 @@ typedef struct lstm_settings {
  */
 cohort_symbol *lstm_language_model(const lstm_settings *settings, long length);
 
-/* The arguments that are first states; returns how many. */
+/* The arguments that are initial states; returns how many. */
 size_t lstm_state_names(const lstm_settings *settings, const char *names[LSTM_MAX_STATES]);
 
 /* The arguments that are parameters; returns how many. They belong to the symbol. */

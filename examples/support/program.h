@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every example needs beside Cohort: errors, options, time, random numbers. No part of Cohort. */
+/* Helpers of every example: errors, options, time, random numbers. No part of Cohort. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
@@ -8,7 +8,7 @@
 
 #include "cohort/cohort.h"
 
-/* Every call that can fail goes through this. A program may give up; a library would hand the error on. */
+/* Checks every call that can fail. A program may give up; a library would return the error. */
 #define OK(call)                                              \
   do {                                                        \
     cohort_error *error_ = (call);                            \
@@ -34,7 +34,7 @@ uint64_t random_number(uint64_t *state);
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* The next item of a list parted by commas, "" at its end. */
+/* The next item of a comma-separated list, "" at its end. */
 const char *next_item(const char **list, char *item, size_t capacity);
 
 /* A number in [low, high]; `option` is for the message. */

@@ -102,7 +102,7 @@ static size_t bucket_for(const bucket_list *buckets, size_t length) {
   return k;
 }
 
-/* The lines of one part, those without a character left out. */
+/* The lines of one part, without empty ones. */
 static size_t find_lines(const text *t, int part, size_t longest, unsigned char newline, line *lines) {
   size_t begin = 0, number = 0, num = 0;
 
@@ -151,7 +151,7 @@ text_batches line_batches(const text *t, int part, const bucket_list *buckets, l
   line *lines = allocate((t->num / 2 + 2) * sizeof *lines);
   const size_t num = find_lines(t, part, longest, newline, lines);
   text_batches all = {0, 0, NULL};
-  long rows[MAX_BUCKETS] = {0}; /* taken of the bucket's open batch */
+  long rows[MAX_BUCKETS] = {0}; /* rows used of the bucket's open batch */
   size_t open[MAX_BUCKETS] = {0}, i, k;
 
   shuffle_lines(lines, num, random_state);

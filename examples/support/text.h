@@ -12,11 +12,11 @@ enum { TEXT_PADDING = 0, MAX_BUCKETS = 16 };
 typedef struct text {
   size_t num;
   unsigned char *codes;
-  long num_codes; /* the padding counted */
+  long num_codes; /* including padding */
   char of_code[257];
 } text;
 
-/* Reads a file, or ends the program with a message that says why not. */
+/* Reads a file, or ends the program with a message. */
 text load_text(const char *path);
 void free_text(text *t);
 
@@ -47,16 +47,12 @@ text_batch make_batch(const bucket_list *buckets, size_t bucket, long batch);
 /* Parts of the text: one line in ten, or the last tenth of the stream, is held out. */
 enum { TEXT_TRAIN = 0, TEXT_HELD_OUT = 1 };
 
-/*
- * Each line by itself, in the smallest bucket that it fits in, filled up with padding; a line longer than the largest
- * one goes on as the next. Rows that are left over are padding. Lines and batches are in a new order each time.
- */
+/* Each line separately, in the smallest bucket that it fits in, padded; a line longer than the largest bucket is
+ * continued as the next line. Unused rows are padding. Lines and batches are in a new order each time. */
 text_batches line_batches(const text *t, int part, const bucket_list *buckets, long batch, uint64_t *random_state);
 
-/*
- * The text as `batch` streams side by side: row i of a batch goes on where row i of the batch before ended. How far
- * each batch goes is drawn from the buckets.
- */
+/* The text as `batch` parallel streams: row i of a batch continues where row i of the batch before ended. The length of
+ * each batch is drawn from the buckets. */
 text_batches stream_batches(const text *t, int part, const bucket_list *buckets, long batch, uint64_t *random_state);
 
 void free_batches(text_batches *batches);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the examples in bindings/from-mxnet run in. The declarations of the names they use are in the README there, and
- * come before this text in the program that pages.awk makes.
- */
+/* Setup of the examples in bindings/from-mxnet. The declarations of the names they use are in the README there, and
+ * come before this text in the program that pages.awk makes. */
 #include <stdio.h>
 #include <string.h>
 

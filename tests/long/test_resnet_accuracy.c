@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A ResNet-20 of few filters that learns to tell waves by their direction, in float32 and with every product in
- * bfloat16. Images are a formula's: eight by eight pixels, a wave in one of ten directions with a phase of its own, and
- * noise.
- */
+/* A ResNet-20 of few filters learns to recognise waves by their direction, in float32 and with every product in
+ * bfloat16. Images are computed: eight by eight pixels, a wave in one of ten directions with a random phase, and
+ * noise. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +89,7 @@ static cohort_symbol *network(void) {
   return node("SoftmaxOutput", "softmax", NO_ATTRS, INPUTS(net));
 }
 
-/* In bfloat16 the layers that multiply, whether this processor has units for that or not. */
+/* Layers with products compute in bfloat16 even if this processor has no units for that. */
 static cohort_executor *bound(int64_t batch, cohort_dtype type, const char *grad_req) {
   static const char *const narrow[] = {"Convolution", "FullyConnected"};
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -190,7 +188,7 @@ static void take(cohort_executor *executor, const cohort_executor *from, cohort_
   free_arrays(targets, num);
 }
 
-/* How many of the images that it has not seen a trained network tells, and what it was trained in computes. */
+/* The share of unseen images that a trained network recognises, and the type in which it was trained. */
 static int num_right(const cohort_executor *trained, cohort_dtype type) {
   static float scores[kTestBatch][kClasses];
   cohort_executor *executor = bound(kTestBatch, type, "null");

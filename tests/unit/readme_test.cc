@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The README says what the code says.
+// README.md agrees with the code.
 #include <fstream>
 #include <iterator>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that order, repeat, pad, mark and look up elements: what files of golden cases do not hold (NaN, ties,
-// empty sequences, indices out of range, 16-bit floats, several threads), and their refusals.
+// Operators that order, repeat, pad, mark and look up elements: cases that golden cases do not hold (NaN, ties, empty
+// sequences, indices out of range, 16-bit floats, several threads), and refusals.
 #include <limits>
 
 #include "support/run_kernel.hpp"
@@ -27,7 +27,7 @@ Array array(const Shape &shape, const std::vector<double> &values, Dtype dtype =
   return Array(shape, dtype, values);
 }
 
-// "CODE: message" of what making or running the operator throws; "" if it runs.
+// Returns "CODE: message" of the error that making or running the operator throws; "" if it runs.
 std::string refusal(const std::string &op, const AttrMap &attrs, const std::vector<Array> &inputs) {
   try {
     OpRun run(op, attrs, inputs);
@@ -383,7 +383,7 @@ TEST(coordinates_to_indices_and_back) {
       "unravel large", OpRun("_unravel_index", {{"shape", "(1, 1000, 64)"}}, {large}).outputs()[0], {3, 6},
       {70368744177, -70368744177, 35184372088, 2, -17592186044, 0, 728, -664, 831, 996, -417, 0, 1, -5, 63, 63, 0, 0});
   const Array most({3}, Dtype::kInt64,
-                   {2251799813685247, 191807, -1125899906842688});  // no block of them has an integer beyond 2^51
+                   {2251799813685247, 191807, -1125899906842688});  // no block of them contains an integer beyond 2^51
   check_values("unravel", OpRun("_unravel_index", {{"shape", "(1, 1000, 64)"}}, {most}).outputs()[0], {3, 3},
                {35184372088, 2, -17592186044, 831, 996, -417, 63, 63, 0});
   CHECK_EQ(refusal("_unravel_index", {{"shape", "(3, 0)"}}, {all}),
@@ -407,7 +407,7 @@ TEST(running_sums) {
   const OpRun flags("cumsum", {}, {array({3}, {1, 0, 1}, Dtype::kBool)});
   CHECK_EQ(flags.outputs()[0].dtype(), Dtype::kInt64);
   check_values("bool", flags.outputs()[0], {3}, {1, 1, 2});
-  // More than a 16-bit float counts to in steps of 1; lines longer than a block, and wider.
+  // More elements than a 16-bit float can count in steps of 1; lines longer than a block, and wider.
   const OpRun ones("cumsum", {{"dtype", "float32"}}, {Array({4000}, Dtype::kFloat16, std::vector<double>(4000, 1))});
   check_values("float16", ones.outputs()[0], {4000}, counted(4000, 1));
   const OpRun wide("cumsum", {{"axis", "1"}}, {Array({2, 3, 700}, Dtype::kInt32, std::vector<double>(4200, 2))});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a backend in a shared object of its own is found, loaded and refused, and how arrays are moved to and from
-// devices whose memory the host does not see: with the fake backend of support/fake_backend.cc.
+// How a backend in a separate shared object is found, loaded and refused, and how arrays are moved to and from devices
+// whose memory the host cannot see: with the fake backend of support/fake_backend.cc.
 #include <unistd.h>
 
 #include <climits>
@@ -21,7 +21,7 @@ namespace {
 
 const Context kHost, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1};
 
-// The folder of a backend of tests, beside this program's.
+// The folder of a test backend, beside this program's.
 std::string folder_of(const char *backend) {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
@@ -61,7 +61,7 @@ std::vector<float> values(const NDArray &array) {
 
 }  // namespace
 
-// The first two tests: a backend stays loaded once it was.
+// These two tests come first, because a backend stays loaded once it was.
 TEST(a_backend_whose_library_is_missing_names_it_and_all_else_works) {
   setenv(kBackendPath.name, folder_of("lacking").c_str(), 1);
   for (int i = 0; i < 2; ++i) {

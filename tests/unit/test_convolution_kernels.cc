@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of convolution and deconvolution, fused or not, in every layout.
+// The kernels of convolution and deconvolution, with and without fusion, in every layout.
 #include "support/kernel_case.hpp"
 
 using namespace cohort;
@@ -94,19 +94,19 @@ TEST(convolution_of_five_by_five_in_the_way_of_winograd) {
       c.attrs["no_bias"] = "True";
     }
     c.reference = [pad](const std::vector<Tensor> &in) { return convolution_reference(in, 1, pad, 1, 1); };
-    c.prepare = [](std::vector<Tensor> &in) {  // weights that keep the size of the data, as those of networks
+    c.prepare = [](std::vector<Tensor> &in) {  // weights that keep the magnitude of the data, as in trained networks
       for (double &w : in[1].values) w /= 16;
     };
     check_case(c);
   };
   run({16, 16, 7, 3}, 18, 1, /* has_bias */ true);
-  if (kSanitized) return;  // minutes there, of the same lines
+  if (kSanitized) return;  // would take minutes there, for the same code
   run({8, 20, 12, 11}, 50, 0, /* has_bias */ true);
   run({2, 16, 15, 13}, 32, 2, /* has_bias */ false);
   run({1, 19, 27, 22}, 18, 1, /* has_bias */ true);
 }
 
-// MON-11: whether the activation is part of the layer or a step of its own.
+// MON-11: the same bits whether the activation is fused into the layer or a separate step.
 TEST(convolution_in_the_way_of_winograd_is_followed_by_the_same_activation) {
   Case c{"Convolution", {{"kernel", "(5,5)"}, {"num_filter", "18"}}, {{2, 16, 20, 20}, {18, 16, 5, 5}, {18}}};
   const std::vector<Tensor> inputs = tensors_of(c);
@@ -132,7 +132,7 @@ TEST(convolution_of_an_image) {
   check_case(c);
 }
 
-// 20 filters fill no vectors of 16; places and filters that are left over, and what lies beyond the image.
+// 20 filters do not fill vectors of 16; remainders of places and filters, and windows that reach beyond the image.
 TEST(convolution_of_an_image_by_filters_that_fill_no_vectors) {
   const auto run = [](const AttrMap &more, const std::vector<Shape> &shapes, int64_t stride, int64_t pad) {
     Case c{"Convolution", {{"kernel", "(5,5)"}}, shapes, nullptr, {0, 1}};
@@ -240,7 +240,7 @@ TEST(convolution_fuses_activation_and_sum) {
   }
 }
 
-// oneDNN has no more than its reference implementation for most of these.
+// For most of these oneDNN has only its reference implementation.
 TEST(convolution_padded_beyond_its_kernel_fuses_as_well) {
   for (int64_t kernel : {1, 2, 3}) {
     for (int64_t filters : {1, 3, 16}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of object detection: gradients against differences, results of 16-bit floats and of several threads, and
-// what files of golden cases do not hold: places out of range, NaN, attributes that make no sense.
+// cases that golden cases do not hold: places out of range, NaN, invalid attributes.
 #include <limits>
 
 #include "support/run_kernel.hpp"
@@ -26,7 +26,7 @@ Array spread_array(const Shape &shape, double low, double high, int salt = 0) {
 }
 Array zeros(const Shape &shape) { return array(shape, std::vector<double>(size_t(shape.size()), 0.0)); }
 
-// The code of what making or running the operator throws; 0 if it runs.
+// The code of the error that making or running the operator throws; 0 if it runs.
 int refusal(const std::string &op, const AttrMap &attrs, const std::vector<Array> &inputs) {
   try {
     OpRun run(op, attrs, inputs);
@@ -43,7 +43,7 @@ std::vector<double> outputs(const std::string &op, const AttrMap &attrs, const s
   return OpRun(op, attrs, inputs, options).outputs()[0].values();
 }
 
-// In float16 and bfloat16 as in float32 but for rounding, with the same bits on several threads.
+// float16 and bfloat16 give the same as float32 but for rounding, with the same bits on several threads.
 void check_types(const std::string &op, const AttrMap &attrs, const std::vector<Array> &inputs) {
   for (Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
     std::vector<Array> narrow, wide;

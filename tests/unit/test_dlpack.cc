@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack out and in. The structs are spelt out here once more, from DLPack's description and not from our source.
+// DLPack out and in. The structs are declared here a second time, from DLPack's specification and not from our source.
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -60,7 +60,7 @@ struct Foreign {
   }
 };
 
-// As the boundary takes a tensor over: it is given back when the last array on its memory is gone, and kept by its
+// Takes over a tensor as the API does: it is given back when the last array on its memory is gone, and stays with its
 // owner if it is refused.
 NDArray take(Managed *managed) {
   const auto taken = std::make_shared<bool>(false);

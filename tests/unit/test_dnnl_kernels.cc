@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The neural-network kernels of the cpu backend beside the convolutions (test_convolution_kernels).
+// The neural-network kernels of the cpu backend other than convolutions (see test_convolution_kernels).
 #include "support/kernel_case.hpp"
 
 using namespace cohort;
@@ -280,7 +280,8 @@ TEST(random_slopes_of_leaky_relu_keep_to_their_bounds) {
   const AttrMap attrs = {{"act_type", "rrelu"}, {"lower_bound", "0.2"}, {"upper_bound", "0.4"}};
   compare("rrelu out of training", run_op("LeakyReLU", attrs, {{{2}, {-1, 2}}}, s).outputs[0], {-0.3, 2}, 1e-6, 0);
 
-  // In training: two runs of one kernel draw anew, so run_op, which asks for repetition, does not do.
+  // In training: two runs of a kernel draw different numbers, so run_op, which requires repeatable runs, cannot be
+  // used.
   StepSpec spec;
   spec.op = "LeakyReLU";
   spec.attrs = get_op("LeakyReLU").parse(attrs).pointer();
@@ -414,7 +415,7 @@ TEST(rnn_stops_at_the_length_of_each_sequence) {
     c.shapes.push_back({3});
     c.prepare = [](std::vector<Tensor> &t) { t.back().values = {4, 1, 3}; };
     check_case(c);
-    // A sequence alone, cut to its length, gives the same.
+    // A single sequence, cut to its length, gives the same.
     const std::vector<Tensor> inputs = tensors_of(c);
     const Results whole = run_op("RNN", c.attrs, inputs, Settings());
     std::vector<Tensor> one = inputs;

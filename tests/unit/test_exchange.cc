@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange of gradients on real queues: sums in the order of the devices whoever works, buckets told of in the
-// midst of backward, failures that nobody waits for for ever.
+// The exchange of gradients on real queues: sums in the order of the devices, on whatever thread; buckets that are
+// reported during backward; failures that leave nobody waiting for ever.
 #include "group/exchange.hpp"
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct Exchanged : Devices {
   }
 };
 
-// Momentum by hand, in the order of the kernel's operations; both are float32.
+// Momentum by hand, with the operations in the kernel's order; both are float32.
 void check_weights(Exchanged &devices, int num_steps, UpdateMode mode) {
   devices.sync();
   const size_t num_devices = devices.queues.size();
@@ -181,7 +181,7 @@ TEST(one_pass_may_be_used_for_two_updates) {
   devices.exchange->update(optimizer, UpdateMode::kPerDevice);
   devices.sync();
   const float once = devices.params[1].weights[1].data_as<float>()[3];
-  // The sums of sums now.
+  // Now sums of the sums.
   devices.exchange->update(optimizer, UpdateMode::kPerDevice);
   devices.sync();
   CHECK_EQ(devices.params[1].grads[0].data_as<float>()[3], 2 * sum_of(1, 2, 3, 0));
@@ -198,7 +198,7 @@ TEST(a_failed_device_fails_the_update_and_nobody_hangs) {
   CHECK_THROWS(devices.queues[2]->sync(), Error, "device 1 failed");
   CHECK_THROWS(devices.params[0].weights[2].wait(), Error, "not written");
   devices.exchange->wait();
-  // Set anew, they are good again, and the exchange works.
+  // Once set again, they are valid, and the exchange works.
   for (size_t p = 0; p < devices.params.size(); ++p) {
     for (const NDArray &weight : devices.params[p].weights) {
       std::vector<float> values;
@@ -304,7 +304,7 @@ TEST(an_update_that_is_queued_in_part_fails_and_leaves_a_working_exchange) {
           check_weights(devices, 1, mode);
           break;
         }
-        for (size_t p = 0; p < devices.params.size(); ++p) {  // no weight is half-updated and passes for good
+        for (size_t p = 0; p < devices.params.size(); ++p) {  // no half-updated weight passes for a valid one
           for (const NDArray &weight : devices.params[p].weights) {
             for (int64_t i = 0; i < kSizes[p] && !weight.failed(); ++i)
               CHECK_EQ(weight.data_as<float>()[i], first_weight(p, i));
@@ -313,7 +313,7 @@ TEST(an_update_that_is_queued_in_part_fails_and_leaves_a_working_exchange) {
         for (const ExchangeDevice &device : devices.devices) {
           try {
             device.queue->sync();
-          } catch (const Error &error) {  // of what was queued and waited for the rest in vain
+          } catch (const Error &error) {  // from the queued work that waited in vain for the rest
             CHECK_EQ(error.subject(), std::string(kExchangeLabel));
           }
         }

@@ -271,7 +271,7 @@ namespace {
 bool folds = false;
 
 // Convolution 1 x 1 of a (2, 3, 4, 2) array into 2 filters, in one layout, and BatchNorm along `axis` in inference;
-// with `apart`, the convolution's output is read as well, so that nothing can be folded.
+// with `apart`, the convolution's output is also read otherwise, so that nothing can be folded.
 std::vector<float> normed(const char *layout, const char *axis, bool apart) {
   const bool last = std::string(layout) == "NHWC";
   const Symbol conv = op("Convolution", {Symbol::variable("x")},

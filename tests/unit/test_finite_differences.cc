@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of every operator that has some against central differences in float64, and gradients of gradients where
-// these are graphs. The calls are those of tests/data/operators/types.tsv, moved off the places where functions have
-// corners. An operator that is differentiable and not checked stands in kNotChecked, with the reason.
+// Compares the gradients of every differentiable operator with central differences in float64, and gradients of
+// gradients where these are graphs. The calls are those of tests/data/operators/types.tsv, moved away from points where
+// functions are not differentiable. A differentiable operator that is not checked is listed in kNotChecked, with the
+// reason.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -21,7 +22,7 @@ namespace {
 constexpr char kTable[] = "tests/data/operators/types.tsv";
 constexpr double kStep = 1e-5;
 
-// Why differences do not say what the gradient of an operator is, or are not taken here.
+// Reasons why differences cannot check the gradient of an operator, or are not taken here.
 const std::map<std::string, const char *> kNotChecked = {
     {"SoftmaxOutput", "a loss: its gradient is not its output's"},
     {"LinearRegressionOutput", "a loss"},
@@ -43,18 +44,18 @@ const std::map<std::string, const char *> kNotChecked = {
     {"_cond", "a graph's"},
 };
 
-// Operators of which only the first output has a gradient: the others are statistics.
+// Operators of which only the first output has a gradient; the others are statistics.
 const std::set<std::string> kFirstOutputOnly = {"BatchNorm", "_contrib_BatchNormWithReLU", "_contrib_SyncBatchNorm",
                                                 "LayerNorm", "GroupNorm"};
 
-// Functions of symmetric matrices: the two halves of input 0 move together.
+// Functions of symmetric matrices: both halves of input 0 are moved together.
 const std::set<std::string> kOfSymmetric = {"_linalg_potrf", "_linalg_syevd"};
 
-// Samples of discrete distributions, input 0, have a gradient of 0: there is nothing between two of them.
+// Samples of discrete distributions, input 0, have a gradient of 0, because there is nothing between two values.
 const std::set<std::string> kOfDiscrete = {"_random_pdf_poisson", "_random_pdf_negative_binomial",
                                            "_random_pdf_generalized_negative_binomial"};
 
-// Calls that the table does not have, in its format: of names of our own, and where MXNet has no float64.
+// Calls that the table does not have, in its format: of Cohort's own operators, and where MXNet has no float64.
 constexpr char kMoreCalls[] =
     "log_sigmoid\t-\t2x3:-1.5,0.25,2\td>d\n"
     "mish\t-\t2x3:-1.5,0.25,2\td>d\n"
@@ -122,7 +123,7 @@ Dtype dtype_of(char letter) {
   return types.at(letter);
 }
 
-// Numbers without a pattern, from -1 to 1; none is near 0.
+// Numbers from -1 to 1 without a pattern; none is near 0.
 double noise(size_t seed, size_t i) {
   const double x = std::sin(double(seed) * 12.9898 + double(i) * 78.233) * 43758.5453;
   const double y = 2 * (x - std::floor(x)) - 1;
@@ -141,7 +142,7 @@ void make_symmetric(std::vector<double> *values, const Shape &shape) {
 // A call as a function of some of its inputs.
 class Function {
  public:
-  // `moves`: what the inputs that vary are moved by, in parts of themselves, beside a little noise.
+  // `moves`: the step of each varied input, relative to its values, plus a little noise.
   Function(const Call &call, std::string types, std::vector<int> of, bool is_train, double moves)
       : call_(call), types_(std::move(types)), of_(std::move(of)), is_train_(is_train) {
     for (size_t i = 0; i < call.shapes.size(); ++i) {
@@ -164,10 +165,10 @@ class Function {
     for (size_t i = 0; i < values.size(); ++i) values[i] += by * direction[i];
   }
 
-  // Outputs times weights, summed.
+  // The sum of outputs times weights.
   double value() {
     double sum = 0;
-    Tape tape;  // a random operator draws other numbers where it is not recorded
+    Tape tape;  // a random operator draws different numbers if it is not recorded
     tape.set_training(is_train_);
     const std::vector<NDArray> outputs = get_op(call_.op).random
                                              ? record(&tape).heads
@@ -187,7 +188,7 @@ class Function {
     return read_all(tape.gradients_of(v.heads, v.weights, v.variables, {}));
   }
 
-  // The gradients, by graphs, of the gradients of value() times weights, summed; kUnsupported where there is none.
+  // The gradients, as graphs, of the gradients of value() times weights, summed; kUnsupported where there is none.
   std::vector<std::vector<double>> second_gradients() {
     Tape tape;
     const Variables v = record(&tape);
@@ -198,7 +199,7 @@ class Function {
     for (size_t k = 0; k < first.size(); ++k) weights.push_back(noise_like(first[k], 200 + k));
     return read_all(tape.gradients_of(first, weights, v.variables, {}));
   }
-  // What they are the gradients of.
+  // The function whose gradients second_gradients() computes.
   double value_of_gradients() {
     double sum = 0;
     const auto first = gradients();
@@ -266,8 +267,8 @@ class Function {
   std::vector<std::vector<double>> at_;
 };
 
-// Calls that are there for the sake of whole types: with numbers whose sums hold no small difference, or divided by 0.
-// Modulo 0 is 0 here, with the gradient of other moduli, as in MXNet.
+// Calls that exist to test integer types, with numbers too large for small differences, or a division by 0. Modulo 0 is
+// 0 here, with the gradient of other moduli, as in MXNet.
 bool is_of_types(const Call &call) {
   for (const auto &values : call.values) {
     for (const double value : values)
@@ -278,7 +279,7 @@ bool is_of_types(const Call &call) {
   return call.attrs.count("is_int") > 0;
 }
 
-// Inputs with a gradient; empty: nothing flows back.
+// Inputs with a gradient; empty: no gradient flows back.
 std::vector<int> differentiable_inputs(const Call &call) {
   const Op &op = get_op(call.op);
   const Gradient gradient = op.gradient_of(op.parse(call.attrs));
@@ -291,8 +292,8 @@ std::vector<int> differentiable_inputs(const Call &call) {
   return of;
 }
 
-// The types with the most float64 among those that MXNet takes and in which all inputs of `of` are float64, or all of
-// them float64 where MXNet has none.
+// The combination of types with the most float64 among those that MXNet accepts with float64 in all inputs of `of`; all
+// float64 where MXNet has none.
 std::string types_of(const Call &call, const std::vector<int> &of) {
   std::string best;
   for (const std::string &combination : call.combinations) {
@@ -347,14 +348,14 @@ bool is_moderate(const Values &values) {
 }
 
 struct Result {
-  std::string failure;   // empty: as it should be
-  bool checked = false;  // at numbers where function and gradient are finite and not huge
+  std::string failure;   // empty: correct
+  bool checked = false;  // at inputs where function and gradient are finite and not huge
   bool second = false;   // the gradient has a gradient
 };
 
 Result check(const Call &call, const std::vector<int> &of, bool is_train) {
   Result result;
-  for (const double moves : {0.02, -0.02}) {  // one way may lead out of the domain
+  for (const double moves : {0.02, -0.02}) {  // one direction may leave the domain
     Function f(call, types_of(call, of), of, is_train, moves);
     const Values gradients = f.gradients();
     if (!is_moderate(gradients) || !is_moderate({{f.value()}})) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients as graphs: which operators have them. What they give is tested over the C ABI, by tapes.
+// Gradients as graphs: which operators have them. Their values are tested over the C ABI, with tapes.
 #include "base/error.hpp"
 #include "op/gradient_graph.hpp"
 #include "op/pointwise.hpp"
@@ -21,7 +21,7 @@ const TensorType kMatrix{Shape{2, 3}, Dtype::kFloat64};
 
 }  // namespace
 
-// A new point-wise operator gets a formula, or its second derivatives are missing.
+// A new point-wise operator needs a formula here, otherwise its second derivatives are missing.
 TEST(every_pointwise_gradient_can_be_differentiated) {
   int num_seen = 0;
   for (const auto &rule : pointwise_rules()) {
@@ -36,7 +36,7 @@ TEST(every_pointwise_gradient_can_be_differentiated) {
     for (const GradientGraph::Node &node : graph.nodes()) {
       if (!node.what.backward) continue;
       GradientGraph again(node.what, std::vector<TensorType>(node.inputs.size(), kMatrix), {kMatrix}, {true});
-      differentiate(again);  // throws where there is none
+      differentiate(again);  // throws if there is none
     }
     ++num_seen;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a group cannot be seen through the C ABI: where merged outputs lie, which executors reshape makes, and that a
-// failure on one device ends a training step on all of them.
+// Properties of a group that the C ABI does not show: where merged outputs are stored, which executors reshape creates,
+// and that a failure on one device ends a training step on all of them.
 #include "group/group.hpp"
 
 #include <cstdlib>
@@ -120,7 +120,7 @@ TEST(a_shape_seen_before_has_its_executors_still) {
   CHECK(group->executor(1) == second);
   for (int64_t batch = 9; batch < 40; ++batch) group->reshape(data_of(batch), label_of(batch));
   group->reshape(data_of(6), label_of(6));
-  CHECK(group->executor(1) != second);  // too long ago
+  CHECK(group->executor(1) != second);  // no longer cached
   group->reshape(data_of(8), label_of(8));
   CHECK(values_of(group->array(GroupList::kParams, 0, 1)) == weight);
 }
@@ -156,8 +156,8 @@ TEST(a_failed_reshape_changes_nothing) {
   group->wait();
 }
 
-// Each node in turn fails on the devices of a group that is training.
-// One device is long in backward, the other has gone on: it must not meet weights that are updated already.
+// One device is slow in backward while the other is ahead: passes queued before the update must not see updated
+// weights.
 TEST(work_between_backward_and_update_has_the_old_parameters) {
   const int64_t size = 1026;
   const Batch batch(size);
@@ -182,6 +182,7 @@ TEST(work_between_backward_and_update_has_the_old_parameters) {
   }
 }
 
+// Each node in turn fails on the devices of a group that is training.
 TEST(a_step_that_fails_is_reported_and_nobody_hangs) {
   const Batch batch(8);
   for (const char *node : {"fc1", "act", "softmax"}) {
@@ -196,7 +197,7 @@ TEST(a_step_that_fails_is_reported_and_nobody_hangs) {
       reported = error.code() == Code::kExecution && std::string(error.what()).find(node) != std::string::npos;
     }
     CHECK(reported);
-    if (std::string(node) == "act") {  // forward it is a part of another step
+    if (std::string(node) == "act") {  // in forward it is fused into another step
       failing->merged(GroupList::kOutputs, 0).wait();
     } else {
       CHECK_THROWS(failing->merged(GroupList::kOutputs, 0).wait(), Error, node);
@@ -234,7 +235,7 @@ TEST(waiting_goes_on_to_the_other_devices_whatever_one_throws) {
 TEST(a_reshape_that_fails_at_its_end_changes_nothing) {
   if (!FAILING_NEW) SKIP("the sanitizer brings its own operator new");
   const Batch large(6), small(4);
-  make_group(2, 6)->reshape(data_of(4), label_of(4));  // what is allocated once
+  make_group(2, 6)->reshape(data_of(4), label_of(4));  // one-time allocations
   int num_failed = 0;
   for (int before_end = 0; before_end < 25; ++before_end) {
     const auto group = make_group(2, 6), like = make_group(2, 6);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls behave as if each had finished when it returned, whoever shares arrays with whom: random chains, diamonds and
-// loops of executors, groups and copies on devices that are slow and out of step (support/slow_backend.cc), against the
+// Calls behave as if each had finished when it returned, even if they share arrays: random chains, diamonds and loops
+// of executors, groups and copies on devices that are slow and out of step (support/slow_backend.cc), compared with the
 // same calls with a wait after each.
 #include <stdlib.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ Symbol op(const std::string &name, const std::vector<Symbol> &inputs, const std:
   return Symbol::create(name, {}, as, {}, inputs);
 }
 
-// tanh(a * b + c) and its like, so that each result tells what was read.
+// tanh(a * b + c) and similar functions, so that each result shows which values were read.
 Symbol network(unsigned kind) {
   const Symbol a = Symbol::variable("a"), b = Symbol::variable("b"), c = Symbol::variable("c");
   switch (kind % 3) {
@@ -50,8 +50,7 @@ Symbol network(unsigned kind) {
   }
 }
 
-// A row of random calls on a few arrays that everybody shares. `in_step`: on the host's devices, with a wait after
-// each.
+// A sequence of random calls on a few shared arrays. `in_step`: on the host's devices, with a wait after each.
 class World {
  public:
   World(int seed, bool in_step) : random_(std::minstd_rand::result_type(seed + 1)), in_step_(in_step) {
@@ -133,7 +132,7 @@ class World {
         break;
       case 3:
       case 4:
-        // The head gradient is whatever another one has just written.
+        // The head gradient is an array that another executor has just written.
         executor.forward(true);
         executor.backward({one});
         break;
@@ -207,7 +206,7 @@ TEST(random_calls_on_slow_devices_give_what_they_give_in_step) {
   for (int seed = 0; seed < 150; ++seed) compare(seed, 60);
 }
 
-// E2 reads what E1 writes; the loop of a GAN hands E2's gradient back to E1 as its head gradient.
+// E2 reads what E1 writes, and E1 gets E2's gradient as its head gradient, as in the loop of a GAN.
 TEST(executors_that_read_each_others_arrays_run_in_order) {
   for (int seed = 0; seed < 40; ++seed) {
     use_slow_backend(seed);
@@ -308,7 +307,7 @@ float first_of(const NDArray &array) {
   return values[0];
 }
 
-// Queued work of somebody else that was to write an array, and will fail.
+// Queued work of another owner that is to write an array, and will fail.
 std::shared_ptr<Timeline> queue_failure(const NDArray &array) {
   const auto timeline = std::make_shared<Timeline>(get_device(kGpu)->create_queue(QueueOptions()));
   array.begin_write(timeline);
@@ -364,7 +363,7 @@ TEST(what_a_failed_training_pass_changes_is_bad_until_it_is_set) {
     const auto exec = bind_one(op("BatchNorm", {Symbol::variable("x")}, "bn"), {x, gamma, beta},
                                {dx, dgamma, NDArray()}, GradReq::kWrite, {mean, var});
     const auto writer = queue_failure(x);
-    // It may be known already, before one or the other.
+    // The failure may be known already, before one call or the other.
     if (refused([&] { exec->forward(true); }) || refused([&] { exec->backward({head}); })) continue;
     ++num_queued;
     CHECK(refused([&] { exec->wait(); }));
@@ -399,8 +398,8 @@ TEST(a_failed_inference_leaves_states_alone) {
   CHECK_EQ(first_of(mean), 0.0f);
 }
 
-// A norm over the batch of both devices, and behind it rows by index, one of which one device lacks: whoever is asked
-// says which layer has failed, and what all had found before is found.
+// A batch norm over both devices, then rows by an index that is out of range on one device: every query names the layer
+// that failed, and the statistics that were exchanged before it are valid.
 TEST(a_device_that_fails_behind_a_meeting_is_the_one_that_failed) {
   const Symbol norm = Symbol::create("_contrib_SyncBatchNorm", {{"key", "n"}}, "norm", {}, {Symbol::variable("data")});
   const Symbol late = Symbol::create("take", {{"mode", "raise"}}, "late", {}, {norm, Symbol::variable("index")});
@@ -437,7 +436,7 @@ TEST(nothing_is_added_to_a_gradient_that_was_not_written) {
     const auto writer = queue_failure(head);
     if (!refused([&] { exec->backward({head}); })) {
       CHECK(refused([&] { exec->wait(); }));
-      CHECK_EQ(first_of(exec->outputs()[0]), 9.0f);  // a failed backward takes nothing from the forward pass
+      CHECK_EQ(first_of(exec->outputs()[0]), 9.0f);  // a failed backward does not invalidate the forward pass
       head.fill(1);
       exec->forward(true);
       CHECK_THROWS(exec->backward({head}), Error, "gradient of 'x': the array was not written");
@@ -471,7 +470,7 @@ TEST(a_failed_update_leaves_weight_and_states_bad_and_others_alone) {
     CHECK(refused([&] { optimizer->update("w", 0, weight, grad); }));
     weight.fill(1);
     CHECK(refused([&] { optimizer->update("w", 0, weight, grad); }));  // its state
-    CHECK_EQ(optimizer->get("num_update"), 2.0);                       // what is refused is not counted
+    CHECK_EQ(optimizer->get("num_update"), 2.0);                       // refused calls are not counted
     immediate_timeline(kGpu)->sync();
   }
   CHECK(num_queued > 0);
@@ -510,7 +509,7 @@ TEST(states_of_a_groups_failed_update_are_bad) {
   }
 }
 
-// The failure comes out when the array's next writer has been queued already: it concerns those in between alone.
+// The failure is reported when the array's next writer has already been queued: it affects only the readers in between.
 TEST(a_failure_does_not_stick_to_what_was_queued_to_be_written_after_it) {
   for (int seed = 0; seed < 40; ++seed) {
     use_slow_backend(seed);
@@ -528,7 +527,7 @@ TEST(a_failure_does_not_stick_to_what_was_queued_to_be_written_after_it) {
   }
 }
 
-// Work that is applied at once likewise, on one queue and behind others; what comes out on a queue changes no versions.
+// The same for operators applied at once, on one queue and behind others; a failure on a queue changes no versions.
 TEST(what_applied_operators_write_over_is_good_again) {
   for (int seed = 0; seed < 40; ++seed) {
     use_slow_backend(seed);
@@ -547,7 +546,7 @@ TEST(what_applied_operators_write_over_is_good_again) {
   }
 }
 
-// A change in place counts as a write whether it had to wait for somebody before it or not.
+// A change in place counts as a write, whether it had to wait for other work before it or not.
 TEST(who_reads_after_a_change_in_place_waits_for_it) {
   const auto timeline = [] { return std::make_shared<Timeline>(get_device(kGpu)->create_queue(QueueOptions())); };
   const auto copy = [](const NDArray &from, const NDArray &to, const Timeline &by) {
@@ -580,7 +579,7 @@ TEST(a_batch_that_a_failure_kept_from_being_loaded_is_missed) {
     const auto writer = queue_failure(bad);
     if (refused([&] { exec->load(0, bad); })) continue;
     ++num_queued;
-    exec->load(0, batch);  // skipped, as all of its queue is until somebody has heard of the failure
+    exec->load(0, batch);  // skipped, like everything on its queue until the failure has been reported
     CHECK(refused([&] { exec->wait(); }));
     CHECK_THROWS(exec->forward(false), Error, "argument 'v'");
     exec->load(0, batch);
@@ -590,7 +589,7 @@ TEST(a_batch_that_a_failure_kept_from_being_loaded_is_missed) {
   CHECK(num_queued > 0);
 }
 
-// Steps with what their forward pass kept, too, are queued both ways, behind the work that writes what they read.
+// Steps that use what their forward pass kept are also queued in both ways, behind the work that writes their inputs.
 TEST(tapes_are_queued_forward_and_backward) {
   int num_queued = 0;
   for (int seed = 0; seed < 20; ++seed) {

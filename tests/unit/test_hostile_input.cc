@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbols and parameter files with random damage: each is read or refused with an error that is a caller's to make, and
-// what was read can be used. The numbers depend on the seed alone; FUZZ_ROUNDS and FUZZ_SEED in the environment try
-// more.
+// Symbols and parameter files with random damage: each is either refused with an error of the caller's kind, or read,
+// and then it can be used. The numbers depend on the seed alone; FUZZ_ROUNDS and FUZZ_SEED in the environment try more.
 #include <dirent.h>
 
 #include <algorithm>
@@ -50,7 +49,7 @@ std::vector<std::string> files_in(const std::string &folder, const std::string &
   return paths;
 }
 
-// One to four wounds: bytes changed, taken out, doubled or put in from `pieces`; or the end cut off.
+// One to four damages: bytes changed, removed, doubled or inserted from `pieces`; or the end cut off.
 std::string damaged(std::string bytes, const std::vector<std::string> &pieces, Dice &dice) {
   for (size_t wounds = 1 + dice.below(4); wounds > 0 && !bytes.empty(); --wounds) {
     const size_t at = dice.below(bytes.size()), length = 1 + dice.below(std::min<size_t>(bytes.size() - at, 64));
@@ -81,7 +80,7 @@ std::string damaged(std::string bytes, const std::vector<std::string> &pieces, D
   return bytes;
 }
 
-// Where a number or a string stands in JSON, another one.
+// Replaces a number or a string in JSON by another one.
 std::string with_other_value(const std::string &json, const std::vector<std::string> &pieces, Dice &dice) {
   const size_t start = dice.below(json.size());
   const size_t begin = json.find_first_of("0123456789\"", start);
@@ -97,8 +96,7 @@ std::string with_other_value(const std::string &json, const std::vector<std::str
   return json.substr(0, begin) + pieces[dice.below(pieces.size())] + json.substr(end);
 }
 
-// Calls use(bytes), which may throw an Error, but not one that says that this library is at fault or that memory ran
-// out.
+// Calls use(bytes), which may throw an Error, but not one that blames the library or reports that memory ran out.
 template <typename Use>
 bool survives(const std::string &what, Use &&use) {
   try {
@@ -204,7 +202,7 @@ TEST(damaged_parameter_files_are_read_or_refused) {
   long num_read = 0;
   for (long round = 0; round < rounds; ++round) {
     Dice dice(uint64_t(seed) * 1000003 + uint64_t(round));
-    // Most of a file is numbers, in which nothing can be wrong: here the first 200 bytes carry most of the damage.
+    // Most of a file is numbers, any of which is valid; the damage therefore concentrates on the first 200 bytes.
     const std::string whole = read_file(paths[size_t(round) % paths.size()]);
     const size_t head = dice.below(4) ? std::min<size_t>(whole.size(), 200) : whole.size();
     const std::string bytes = damaged(whole.substr(0, head), pieces, dice) + whole.substr(head);

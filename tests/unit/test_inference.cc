@@ -119,7 +119,7 @@ TEST(pooling_rounds_as_its_convention_says) {
   CHECK_EQ(of_op("Pooling", {{"global_pool", "True"}}, {1, 2, 8, 7}), "x (1, 2, 8, 7) -> (1, 2, 1, 1)");
   CHECK_EQ(of_op("Pooling", {{"kernel", "(2, 2)"}, {"layout", "NHWC"}}, {1, 8, 7, 2}),
            "x (1, 8, 7, 2) -> (1, 7, 6, 2)");
-  // The first version starts no window behind the padded data.
+  // MXNet's first version starts no window behind the padded data.
   const AttrMap sparse{{"kernel", "(1,)"}, {"stride", "(3,)"}, {"pooling_convention", "full"}};
   CHECK_EQ(of_op("Pooling", sparse, {1, 1, 3}), "x (1, 1, 3) -> (1, 1, 2)");
   CHECK_EQ(of_op("Pooling_v1", sparse, {1, 1, 3}), "x (1, 1, 3) -> (1, 1, 1)");
@@ -136,7 +136,7 @@ TEST(recurrent_layers_infer_their_states_and_parameters) {
   CHECK_EQ(
       of_op("RNN", {{"state_size", "4"}, {"num_layers", "1"}, {"mode", "lstm"}, {"projection_size", "2"}}, {2, 3, 6}),
       "x (2, 3, 6) n_parameters (168,) n_state (1, 3, 2) n_state_cell (1, 3, 4) -> (2, 3, 2)");
-  // The batch may be known from a state alone.
+  // The batch size may follow from a state alone.
   const Symbol rnn = make("RNN", "n", lstm, {var("x")});
   CHECK_EQ(
       shapes_of(rnn, {{"x", Shape{7, X, 4}}, {"n_state_cell", Shape{4, 3, 5}}}),
@@ -251,17 +251,17 @@ TEST(attributes_out_of_range_are_refused) {
 // ---- graphs --------------------------------------------------------------------------------------------------------
 
 TEST(inference_runs_in_both_directions) {
-  // The batch size is known from a side branch alone.
+  // The batch size follows from a side branch alone.
   const Symbol fc = make("FullyConnected", "fc", {{"num_hidden", "3"}}, {var("x")});
   const Symbol net = make("Concat", "n", {}, {fc, var("y")});
   CHECK_EQ(shapes_of(net, {{"x", Shape{X, 4}}, {"y", Shape{5, 2}}}),
            "x (5, 4) fc_weight (3, 4) fc_bias (3,) y (5, 2) -> (5, 5)");
-  // Shapes come back through operators that keep or only move them.
+  // Shapes are inferred backwards through operators that keep or only move them.
   const Symbol act = make("Activation", "act", {{"act_type", "tanh"}}, {var("x")});
   const Symbol turned = make("transpose", "t", {}, {make("expand_dims", "e", {{"axis", "0"}}, {act})});
   const Symbol joint = make("Concat", "c", {{"dim", "2"}}, {turned, var("z")});
   CHECK_EQ(shapes_of(joint, {{"z", Shape{4, 2, 3}}}), "x (2, 4) z (4, 2, 3) -> (4, 2, 4)");
-  // Weights do not tell the data (SYM-10).
+  // Data shapes cannot be inferred from weights (SYM-10).
   CHECK_EQ(shapes_of(fc, {{"fc_weight", Shape{3, 4}}}), "x [?] fc_weight (3, 4) fc_bias (3,) -> [?] incomplete");
 }
 

@@ -75,7 +75,8 @@ TEST(a_constant_may_be_an_array) {
   for (const char *value :
        {"[]", "[[]]", "[1, [2]]", "[[1], 2]", "[[1, 2], [3]]", "[one]", "[1", "[1,, 2]", "(\"a\")", "[null]"})
     CHECK(code_of([&] { fill("constant", {{"value", value}}, Shape{3}); }) == Code::kInvalidArgument);
-  // As large as lists could be: a first one of 1000, whose first is one of 1000, and so on; then numbers beside it.
+  // Nested lists as large as they can be: a first one of 1000, whose first entry is one of 1000, and so on; then
+  // numbers beside it.
   std::string deep = "1";
   for (int axis = 0; axis < 8; ++axis) {
     deep.insert(0, 1, '[');
@@ -101,7 +102,7 @@ TEST(uniform_and_normal_have_their_width) {
 }
 
 TEST(xavier_scales_with_inputs_and_outputs) {
-  // (64, 16, 3, 3): 144 inputs and 576 outputs a unit.
+  // (64, 16, 3, 3): 144 inputs and 576 outputs per unit.
   const Shape shape{64, 16, 3, 3};
   CHECK_NEAR(Moments(fill("xavier", {}, shape)).largest, std::sqrt(3 / 360.0), 0.001);
   CHECK_NEAR(Moments(fill("xavier", {{"factor_type", "in"}, {"magnitude", "2"}}, shape)).largest, std::sqrt(2 / 144.0),
@@ -201,13 +202,13 @@ TEST(packed_layers_are_filled_matrix_by_matrix) {
     const size_t weights = 2 * 12 * (5 + 3 + 6 + 3);
     double largest = 0;
     for (size_t i = 0; i < 15; ++i) largest = std::max(largest, std::fabs(values[i]));
-    CHECK(largest > 0.4 && largest <= std::sqrt(3 / 4.0));  // of 3 rows and 5 columns: each gate for itself
+    CHECK(largest > 0.4 && largest <= std::sqrt(3 / 4.0));  // of 3 rows and 5 columns: each gate separately
     for (size_t i = 0; i < weights; ++i) CHECK(values[i] != 0 && std::fabs(values[i]) <= 1);
     for (size_t i = weights; i < values.size(); ++i) CHECK_EQ(values[i], (i - weights) / 3 % 4 == 1 ? 2.0 : 0.0);
   }
   CHECK(code_of([&] {
           fill("fusedrnn", {{"num_hidden", "3"}, {"num_layers", "2"}, {"mode", "lstm"}}, shape);
-        }) == Code::kInvalidArgument);  // of nothing inside
+        }) == Code::kInvalidArgument);  // no inner initializer
   const AttrMap inside{{"init", "zeros"}, {"num_hidden", "3"}, {"num_layers", "2"}, {"mode", "gru"}};
   CHECK(code_of([&] { fill("fusedrnn", inside, Shape{7}); }) == Code::kShape);
 }

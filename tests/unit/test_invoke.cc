@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators applied at once keep: programs by operator, attributes, shapes and types, and not too many of them.
+// The cache of operators applied at once: programs by operator, attributes, shapes and types, limited in number.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -79,8 +79,8 @@ TEST(programs_stay_when_threads_are_let_go) {
   CHECK_EQ(made_by([&] { apply("exp", {large}).wait(); }), 0u);
 }
 
-// Where the host's own code is parallel, each of its threads may apply operators: each has another number in the team,
-// and the memory of each is that of one thread.
+// If the caller runs in an OpenMP parallel region, each of its threads may apply operators: each has another number in
+// the team, and each uses the scratch of one thread.
 TEST(threads_of_a_team_of_the_hosts_apply_operators) {
   constexpr int kThreads = 8;
   constexpr int64_t kLength = 600, kBoxes = 100;

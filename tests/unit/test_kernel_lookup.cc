@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the kernel of a step is found: candidates in order of preference, reasons of those that refuse, and that nothing
-// is made before one is chosen. And that no name is registered twice, neither of a kernel nor of an operator.
+// How the kernel of a step is found: candidates in order of preference, the reasons of those that refuse, and no kernel
+// is created before one is chosen. No name of a kernel or operator is registered twice.
 #include <string>
 
 #include "base/error.hpp"
@@ -28,7 +28,7 @@ std::unique_ptr<Kernel> make(StepSpec &) {
 }
 std::unique_ptr<Kernel> decline(StepSpec &) { return nullptr; }
 
-// A device whose kernels are those of a test.
+// A device with the kernels that a test gives it.
 class OwnDevice final : public Device {
  public:
   OwnDevice() : Device(Context()) {}
@@ -198,7 +198,7 @@ TEST(nothing_is_registered_twice) {
   for (const Op *op : list_ops()) CHECK(find_op(op->name) == op);
 }
 
-// What an optimizer changes from step to step comes with the call; attributes stay as they were parsed.
+// Settings that an optimizer changes from step to step are arguments of the run; attributes stay as they were parsed.
 TEST(numbers_of_a_run_go_before_attributes) {
   const Attrs attrs = get_op("sgd_update").parse({{"lr", "0.5"}});
   StepSpec spec = step("sgd_update", {tensor(Dtype::kFloat32), tensor(Dtype::kFloat32)}, {tensor(Dtype::kFloat32)});

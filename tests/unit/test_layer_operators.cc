@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that normalise, resize, sample and align, and linear algebra: what files of golden
-// cases do not hold (indices out of range, NaN, labels that do not fit), and their refusals.
+// Operators that normalise, resize, sample and align, and linear algebra: cases that golden cases do not hold (indices
+// out of range, NaN, labels that do not fit), and refusals.
 #include <limits>
 
 #include "support/run_kernel.hpp"
@@ -22,7 +22,7 @@ Array zeros(const Shape &shape, Dtype dtype = Dtype::kFloat64) {
   return Array(shape, dtype, std::vector<double>(size_t(shape.size()), 0.0));
 }
 
-// The code of what making or running the operator throws; 0 if it runs.
+// The code of the error that making or running the operator throws; 0 if it runs.
 int refusal(const std::string &op, const AttrMap &attrs, const std::vector<Array> &inputs) {
   try {
     OpRun run(op, attrs, inputs);
@@ -159,7 +159,7 @@ TEST(sketches_add_up_by_place) {
            int(Code::kExecution));
 }
 
-// MXNet's gradient leaves the states at the end out; differences do not.
+// MXNet's gradient leaves out the final states; central differences do not.
 TEST(likelihoods_of_events_have_the_slopes_of_differences) {
   const std::vector<Array> inputs = {array({2, 2}, {0.5, 0.4, 0.3, 0.2}),
                                      array({2}, {0.1, 0.2}),
@@ -177,7 +177,7 @@ TEST(likelihoods_of_events_have_the_slopes_of_differences) {
   CHECK_EQ(refusal("_contrib_hawkesll", {}, wrong), int(Code::kShape));
 }
 
-// MXNet passes more than two axes on, and has no gradient of them.
+// MXNet passes on more than two axes, without a gradient for them.
 TEST(a_sparse_regularizer_counts_all_of_a_column) {
   const AttrMap attrs{{"sparseness_target", "0.25"}, {"penalty", "1"}, {"momentum", "0"}};
   const Array data = array({2, 2, 2}, {0.2, 0.4, 0.5, 0.5, 0.6, 0.8, 0.5, 0.5}, Dtype::kFloat32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing that the library writes or reads follows the locale of the program that it is a guest of.
+// The library reads and writes numbers independently of the locale of its host program.
 #include <locale>
 #include <string>
 

@@ -9,7 +9,7 @@ using namespace cohort;
 
 namespace {
 
-// Sums a sequence of any length to one number, then one layer: its parameters do not know the length.
+// Sums a sequence of any length to one number, then one layer: its parameters do not depend on the length.
 Symbol network(const std::string &) {
   const Symbol total =
       Symbol::create("sum", {{"axis", "1"}, {"keepdims", "1"}}, "total", {}, {Symbol::variable("data")});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that reduce, move, look up, lose and update: against plain loops, in several types and on several threads.
+// Kernels of reductions, movement, look-up, losses and updates, against plain loops, in several types and on several
+// threads.
 #include <functional>
 #include <limits>
 
@@ -57,7 +58,7 @@ struct Reduction {
   AttrMap attrs;
   double start;
   double (*join)(double, double);
-  double (*finish)(double, double);  // of the result and the number of elements
+  double (*finish)(double, double);  // relative to the result and to the number of elements
 };
 const Reduction kReductions[] = {
     {"sum", {}, 0, [](double a, double b) { return a + b; }, nullptr},
@@ -74,7 +75,7 @@ const Reduction kReductions[] = {
 
 struct Axes {
   Shape shape;
-  const char *axis;  // null: none given
+  const char *axis;  // null: no axis given
   std::vector<bool> reduced;
 };
 const Axes kAxes[] = {
@@ -89,8 +90,8 @@ const Axes kAxes[] = {
     {{1, 1}, "()", {true, true}},
     {{9, 1100}, "1", {false, true}},   // longer than a block
     {{40, 700}, "0", {true, false}},   // more columns than a block
-    {{70001}, nullptr, {true}},        // in parts along the axis
-    {{600, 130}, "0", {true, false}},  // in parts along the rows
+    {{70001}, nullptr, {true}},        // divided along the axis
+    {{600, 130}, "0", {true, false}},  // divided along the rows
     {{300, 7, 90}, "(0, 2)", {true, false, true}},
 };
 
@@ -112,7 +113,7 @@ TEST(reductions_give_their_formula_over_any_axes_on_any_number_of_threads) {
           for (double &e : expected) e = op.finish(e, elements);
         }
         const OpRun run(op.name, attrs, {x});
-        // What cancels in the sum was rounded before.
+        // Terms that cancel in the sum were rounded before.
         const double atol = rtol * std::sqrt(elements);
         check_close(text(op.name, " of ", axes.shape, " over ", axes.axis ? axes.axis : "all"), run.outputs()[0],
                     expected, rtol, product ? 0 : atol);
@@ -558,7 +559,7 @@ const UpdateCase kUpdates[] = {
     {"lamb_update_phase1", {{"t", "2"}, {"wd", "0.1"}}, 2},
 };
 
-// States large enough for the roots: mean squares above squares of means.
+// States for which the square roots exist: mean squares above squares of means.
 std::vector<Array> update_inputs(const UpdateCase &c, int64_t count, Dtype dtype) {
   std::vector<Array> inputs = {Array(Shape{count}, dtype, spread(count, -1, 1, 1)),
                                Array(Shape{count}, dtype, spread(count, -1, 1, 2))};

@@ -115,7 +115,7 @@ const Unary kUnary[] = {
     {"_logical_xor_scalar", {{"scalar", "1"}}, -3, 3, [](double x) { return double(x == 0); }, false},
 };
 
-// What f may differ by when its argument is off by one rounding of this type.
+// The change of f if its argument is off by one rounding error of this type.
 double argument_error(const Unary &op, double x, double relative) {
   const double h = std::fabs(x) * relative + 1e-300;
   const double above = op.f(std::min(x + h, op.high)), below = op.f(std::max(x - h, op.low)), here = op.f(x);
@@ -178,7 +178,7 @@ TEST(inverse_error_function_undoes_the_error_function) {
   check_gradient("erfinv", {}, {Array(Shape{9}, Dtype::kFloat64, spread(9, -0.9, 0.9))});
 }
 
-// In float to a unit in the last place: poles and zeros, both sides of them, and where the result is no float.
+// In float to a few units in the last place: poles and zeros, both sides of them, and results that overflow float.
 TEST(gamma_functions_in_float_are_those_in_double_rounded) {
   std::vector<double> x = {kInf, -kInf, kNaN, 0,     -0.0,   -1,    -2,   -3e9, 1,     2,
                            3,    5,     13,   1e-45, -1e-45, 1e-39, 3e38, 40,   -45.5, -200.5};
@@ -213,7 +213,7 @@ TEST(special_values_pass_through_the_float_functions) {
       {"sqrt", {0, 0, kInf, kNaN, kNaN, std::sqrt(88.8), kNaN, std::sqrt(1e30), kNaN}},
   };
   for (const Case &c : cases) {
-    for (int copies : {1, 8}) {  // in the vector part of the loop and in the rest
+    for (int copies : {1, 8}) {  // in the vector part of the loop and in its remainder
       std::vector<double> in, out;
       for (int i = 0; i < copies; ++i) {
         in.insert(in.end(), x.begin(), x.end());
@@ -311,7 +311,7 @@ TEST(functions_of_two_operands_give_their_formula_also_where_they_broadcast) {
           for (int64_t i = 0; i < out.size(); ++i) {
             const double x = a.at(broadcast_index(i, pair.out, pair.lhs)),
                          y = b.at(broadcast_index(i, pair.out, pair.rhs));
-            // A result near nothing has lost the digits of its operands.
+            // A result near zero has lost the digits of its operands.
             check_close(text(name, " of ", type.dtype), out.at(i), op.f(x, y), type.rtol,
                         type.atol + 3 * type.rtol * 1e-1);
           }
@@ -399,7 +399,7 @@ TEST(fused_instructions_give_what_single_operators_give) {
         check_close(text("output ", o, " of ", type.dtype), apart.outputs[o], expected[o], 3 * type.rtol,
                     3 * type.rtol);
       }
-      // Every output in the place of every input: the same bits, on any number of threads.
+      // Every output in the memory of every input: the same bits, on any number of threads.
       for (int input = 0; input < 5; ++input) {
         for (int output = 0; output < 4; ++output) {
           RunOptions how;
@@ -446,7 +446,7 @@ TEST(fused_programs_that_cannot_be_are_refused) {
 
 // ---- instruction sets ---------------------------------------------------------------------------------------------
 
-// The best version for this processor against the plain one (the double loop), on every length of the remainder.
+// Compares the best version for this processor with the plain one (the double loop), for every length of the remainder.
 TEST(vector_loops_agree_with_plain_ones_at_every_length) {
   for (int code = 0; code < kNumPointwiseCodes; ++code) {
     const PointwiseCode c = PointwiseCode(code);
@@ -463,7 +463,7 @@ TEST(vector_loops_agree_with_plain_ones_at_every_length) {
       pointwise_loop<double>(c)(wide[0].data(), wide[1].data(), wide[2].data(), 0.25, 0.5, expected.data(), count);
       pointwise_loop<float>(c)(narrow[0].data(), narrow[1].data(), narrow[2].data(), 0.25f, 0.5f, found.data(), count);
       for (size_t i = 0; i < size_t(count); ++i) {
-        if (std::isnan(expected[i])) continue;  // outside of the function's domain
+        if (std::isnan(expected[i])) continue;  // outside the function's domain
         check_close(text(pointwise_name(c), " of ", count, " elements"), found[i], expected[i], 2e-5, 1e-6);
       }
       CHECK_EQ(found[size_t(count)], 42.0f);
@@ -471,8 +471,9 @@ TEST(vector_loops_agree_with_plain_ones_at_every_length) {
   }
 }
 
-// Of all floats one in a few thousand, with what lies at the ends of each range, in units of the last place of the
-// result, the smallest ones among them. A sigmoid rounds twice more than its exponential; less than those it is 0.
+// One in a few thousand of all floats, and the ends of each range, including the smallest numbers; errors are counted
+// in units in the last place of the result. A sigmoid rounds two more times than its exponential, and may be 0 where
+// the result is no normal number.
 TEST(exponentials_and_logarithms_are_right_to_few_units_of_the_last_place) {
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   const struct {
@@ -520,7 +521,7 @@ TEST(exponentials_and_logarithms_are_right_to_few_units_of_the_last_place) {
   }
 }
 
-// Loops take a shorter formula where it fits all numbers near by: the same bits come of either.
+// Loops use a shorter formula if it holds for all numbers of a vector: both give the same bits.
 TEST(no_element_depends_on_its_neighbours) {
   constexpr int64_t kCount = 1500;
   std::vector<float> usual(kCount), mixed, expected(kCount), found(kCount);

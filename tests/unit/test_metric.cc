@@ -73,7 +73,7 @@ TEST(f1_and_mcc_average_updates_or_counts) {
   CHECK_NEAR(micro->value(0, false), 2.0 / 3, 1e-12);
   CHECK_EQ(macro->counters(0, false).num, 2.0);
   CHECK_EQ(micro->counters(0, false).num, 5.0);
-  // tp 2, fp 1, fn 0, tn 0: (2*0 - 1*0) over the root of 3*2*1.
+  // tp 2, fp 1, fn 0, tn 0: (2*0 - 1*0) divided by the root of 3*2*1.
   CHECK_NEAR(value_of("mcc", {}, first_label, first), 0, 1e-12);
   // tp 1, fp 1, fn 1, tn 2: (2 - 1) / sqrt(2*2*3*3)
   const NDArray mixed = array(Shape{5, 2}, {0, 1, 0, 1, 1, 0, 1, 0, 1, 0});

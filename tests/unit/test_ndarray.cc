@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays on the host: sizes, views, casts, copies, and what waiting for them tells of failed work.
+// Arrays on the host: sizes, views, casts, copies, and errors of failed work that waiting reports.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -120,7 +120,8 @@ TEST(views_outside_an_array_are_refused) {
 }
 
 TEST(casts_follow_the_contract_for_every_pair_of_types) {
-  // Values that every type holds, so that each pair must keep them; enough of them for the vector loops and the rest.
+  // Values that every type represents, so that each pair of types must preserve them; enough for the vector loops and
+  // their remainders.
   const NDArray source = counting({103});
   for (int i = 0; i < 103; ++i) source.data_as<float>()[i] = float(i % 101);
   for (Dtype from : kAll) {
@@ -161,7 +162,7 @@ TEST(casts_truncate_overflow_and_round_as_they_should) {
 }
 
 TEST(the_vector_form_of_half_precision_is_the_scalar_one) {
-  // Every half value there and back, and floats around every rounding border.
+  // Every half value there and back, and floats around every rounding boundary.
   std::vector<Float16> halves(65536);
   std::vector<float> floats(65536), near(3 * 65536);
   for (uint32_t bits = 0; bits < 65536; ++bits) halves[bits].bits = uint16_t(bits);
@@ -300,7 +301,7 @@ TEST(an_array_outlives_the_timelines_that_used_it) {
 }
 
 TEST(philox_gives_the_published_numbers) {
-  // Known answers of the paper's reference implementation for philox4x32-10.
+  // Known answers from the paper's reference implementation of philox4x32-10.
   const Philox zero = Philox::at(0, 0);
   CHECK_EQ(zero.word[0], 0x6627e8d5u);
   CHECK_EQ(zero.word[1], 0xe169c58du);

@@ -35,13 +35,13 @@ std::vector<double> values_of(const NDArray &array) {
 
 double element_of(const NDArray &array, size_t index) { return values_of(array)[index]; }
 
-// One element's state and the formula that changes weight and state from a gradient at step t = 1, 2, ...
+// One element's state, and the formula that changes weight and state from a gradient at step t = 1, 2, ...
 struct Element {
   double w = 0, a = 0, b = 0, c = 0;
 };
 using Formula = std::function<void(Element &, double g, int t)>;
 
-// Runs five updates of float64 arrays against the formula. wd applies: the name ends in _weight.
+// Compares five updates of float64 arrays with the formula. wd applies, because the name ends in _weight.
 void check_formula(const std::string &name, const AttrMap &settings, const Formula &formula) {
   const auto optimizer = Optimizer::create(name, settings);
   const NDArray weight = filled(weight_at);
@@ -141,7 +141,7 @@ TEST(signum_follows_its_formula) {
   });
 }
 
-// Weights after the first and the fourth update, as MXNet 1.9.1's optimizers leave them.
+// Weights after the first and the fourth update, from MXNet 1.9.1's optimizers.
 TEST(ftrl_ftml_and_ccsgd_go_as_mxnet_s_do) {
   const AttrMap common{{"learning_rate", "0.2"}, {"wd", "0.1"}, {"rescale_grad", "0.5"}, {"clip_gradient", "0.4"}};
   AttrMap ftrl = common, ftml = common;
@@ -240,7 +240,7 @@ TEST(multipliers_come_from_calls_symbol_and_name) {
 
 namespace {
 
-// The learning rates that updates 1 to n have.
+// The learning rates of updates 1 to n.
 std::vector<double> rates(const std::string &schedule, const AttrMap &settings, int n) {
   const auto optimizer = Optimizer::create("sgd", {{"learning_rate", "1"}});
   optimizer->set_lr_schedule(schedule, settings);
@@ -319,7 +319,7 @@ TEST(a_setting_changed_later_holds_from_then_on) {
   const auto optimizer = Optimizer::create("sgd", {{"learning_rate", "1"}});
   const NDArray weight = filled([](int64_t) { return 0; }), one = filled([](int64_t) { return 1; });
   optimizer->update("x", 0, weight, one);
-  optimizer->set("momentum", 0.5);  // brings a state, of zeros
+  optimizer->set("momentum", 0.5);  // creates a state, of zeros
   optimizer->update("x", 0, weight, one);
   optimizer->update("x", 0, weight, one);
   CHECK_NEAR(element_of(weight, 0), -1 - 1 - 1.5, 1e-7);
@@ -394,7 +394,7 @@ TEST(damaged_states_are_refused_and_change_nothing) {
   for (size_t at = 0; at < good.size(); at += at < 200 ? 1 : 11) {
     std::string bad = good;
     bad[at] = char(bad[at] ^ 0xff);
-    // A changed number may be as good as another; what must not happen is a crash or another kind of error.
+    // A changed number may be valid, too; a crash or another kind of error must not happen.
     const Code code = code_of([&] { Training().optimizer->load_states(bad.data(), bad.size(), "bad"); });
     CHECK(code == Code::kFormat || code == Code(0) || code == Code::kUnsupported);
   }

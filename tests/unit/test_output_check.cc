@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// COHORT_CHECK=outputs finds kernels that do not write what they should, and no others.
+// COHORT_CHECK=outputs detects kernels that leave output elements unwritten, and no others.
 #include "device/output_check.hpp"
 
 #include <cstring>
@@ -25,7 +25,7 @@ class Lambda final : public Kernel {
   const Work work_;
 };
 
-// One input and two outputs of six elements each; what the check says of the kernel, "" if nothing.
+// One input and two outputs of six elements each; returns the check's complaint about the kernel, "" if none.
 std::string verdict(Dtype dtype, const Work &work, std::vector<char> *result = nullptr, bool in_place = false) {
   StepSpec spec;
   const TensorSpec six{Shape{6}, dtype, nullptr};

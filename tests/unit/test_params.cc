@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// .params files: every kind of record, hostile ones, and writing whole or not at all.
+// .params files: every kind of record, hostile ones, and writing that is all or nothing.
 #include <dirent.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ namespace {
 
 const uint32_t kV1 = 0xF993FAC8u, kV2 = 0xF993FAC9u, kV3 = 0xF993FACAu;
 
-// A file put together number by number.
+// A file composed field by field.
 struct Bytes {
   std::string text;
   template <typename T>
@@ -50,7 +50,7 @@ struct Bytes {
 };
 
 NamedArrays load(const std::string &bytes) {
-  // From memory of exactly that size, so that a read past the end is seen by the sanitizer.
+  // Reads from memory of exactly that size, so that the sanitizer detects reads past the end.
   const std::vector<char> exact(bytes.begin(), bytes.end());
   return load_params(exact.data(), exact.size(), "memory");
 }
@@ -76,7 +76,7 @@ NDArray array_of(const Shape &shape, Dtype dtype = Dtype::kFloat32) {
   return floats.cast(dtype);
 }
 
-// A folder of its own that goes with all that is in it.
+// A folder that is deleted with its contents.
 struct Folder {
   std::string path;
   Folder() {
@@ -194,7 +194,7 @@ TEST(empty_entries_are_no_arrays) {
   set_log(nullptr, LogLevel::kWarning);
   CHECK(map.empty());
   CHECK(logged.find("'a' and 3 more are empty entries and are left out") != std::string::npos);
-  CHECK_EQ(std::count(logged.begin(), logged.end(), ':'), 1);  // one warning, whatever the file says
+  CHECK_EQ(std::count(logged.begin(), logged.end(), ':'), 1);  // one warning for any number of them
 }
 
 TEST(names_for_some_entries_survive_a_round_trip) {
@@ -247,7 +247,7 @@ TEST(a_file_cut_anywhere_is_a_format_error) {
 }
 
 TEST(hostile_numbers_are_refused_before_anything_is_allocated) {
-  // What they claim is more than there is: to allocate it would be another error.
+  // They claim more data than there is; the error must not be that of a failed allocation.
   const auto record = [](const std::vector<int64_t> &lengths, uint32_t kind = kV2, int32_t dtype = 0) {
     Bytes file;
     file.header(1).put(kind);
@@ -378,7 +378,7 @@ TEST(a_failed_save_leaves_the_old_file_and_nothing_else) {
   CHECK(read_file(path) == before);
   CHECK_EQ(folder.list().size(), 1u);
 
-  // No room on the disk: here, a limit on the size of files.
+  // A full disk, simulated by a limit on the size of files.
   rlimit limit;
   getrlimit(RLIMIT_FSIZE, &limit);
   const rlimit small{100 << 10, limit.rlim_max};

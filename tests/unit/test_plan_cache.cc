@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One plan for all that bind a network for the same shapes: what counts as the same, how long plans are kept, and that
-// those who share one do not see each other, whatever they run at the same time.
+// those who share one do not affect each other, even when they run at the same time.
 #include "plan/plan_cache.hpp"
 
 #include <functional>
@@ -22,7 +22,7 @@ Symbol op(const std::string &name, const AttrMap &attrs, const std::string &as, 
   return Symbol::create(name, attrs, as, {}, inputs);
 }
 
-// Has primitives of oneDNN, a prologue in inference, and draws random numbers in training.
+// Has oneDNN primitives, a prologue in inference, and draws random numbers in training.
 Symbol network(const std::string &filters = "8", const std::string &name = "conv") {
   Symbol net = op("Convolution", {{"kernel", "(3, 3)"}, {"num_filter", filters}}, name, {Symbol::variable("data")});
   net = op("BatchNorm", {{"fix_gamma", "False"}}, "norm", {net});
@@ -53,7 +53,7 @@ uint64_t compiled_by(const std::function<void()> &fn) {
   return plan_cache_use().compiled - before;
 }
 
-// All that one step of training leaves, and one of inference after it.
+// All results of one training step and one inference pass after it.
 std::string bytes_after_step(Executor &executor) {
   std::string bytes;
   const auto add = [&](const std::vector<NDArray> &arrays) {
@@ -80,7 +80,7 @@ TEST(what_is_bound_twice_is_compiled_once) {
   std::vector<std::shared_ptr<Executor>> bound;
   CHECK_EQ(compiled_by([&] { bound.push_back(bind(symbol, 4)); }), 1u);
   CHECK_EQ(compiled_by([&] { bound.push_back(bind(symbol, 4)); }), 0u);
-  CHECK_EQ(compiled_by([&] { bound.push_back(bind(network(), 4)); }), 0u);  // the same network, made again
+  CHECK_EQ(compiled_by([&] { bound.push_back(bind(network(), 4)); }), 0u);  // the same network, built again
   const auto differs = [&](const Symbol &net, int64_t batch, ExecutorOptions options = {},
                            GradReq req = GradReq::kWrite, Dtype dtype = Dtype::kFloat32) {
     return compiled_by([&] { bound.push_back(bind(net, batch, options, req, dtype)); });
@@ -105,7 +105,7 @@ TEST(what_is_bound_twice_is_compiled_once) {
   CHECK_EQ(differs(symbol, 4, options), 1u);
 }
 
-// A loop is one step, of which a plan of as many as its body has is kept.
+// A loop is one step; its plan counts with as many steps as its body has.
 TEST(plans_inside_nodes_are_counted) {
   const auto kept_by = [](int length) {
     release_plans();
@@ -175,7 +175,7 @@ TEST(devices_of_a_group_share_a_plan) {
   };
   CHECK_EQ(reshape(12), 1u);
   CHECK_EQ(reshape(8), 0u);
-  CHECK_EQ(reshape(9), 0u);  // 2, 2, 2 and 3 samples: those two plans
+  CHECK_EQ(reshape(9), 0u);  // slices of 2, 2, 2 and 3 samples: these two plans
 }
 
 TEST(reshaping_back_compiles_nothing) {
@@ -227,7 +227,7 @@ TEST(random_numbers_belong_to_who_binds) {
   const std::string one = bytes_after_step(*first), two = bytes_after_step(*first);
   CHECK(one != two);
   CHECK(bytes_after_step(*other) != one);
-  CHECK_EQ(bytes_after_step(*same), one);  // whatever others have drawn
+  CHECK_EQ(bytes_after_step(*same), one);  // whatever numbers others have drawn
   CHECK_EQ(bytes_after_step(*same), two);
 }
 

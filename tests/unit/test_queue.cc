@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of cpu devices: order, errors, who does the work, events, forks. And how devices are found.
+// Queues of cpu devices: order, errors, which thread does the work, events, forks. And how devices are found.
 #include <omp.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -45,7 +45,7 @@ class TestKernel final : public Kernel {
   const std::function<void(const Lane &)> body_;
 };
 
-// A program of one step or more, each the same.
+// A program of one step or more, all the same.
 struct Job {
   Job(std::function<void(const Lane &)> body, bool brief, const char *label = "Test 'node0'", size_t count = 1)
       : kernel(std::move(body)), steps(count, Step{&kernel, Args(), label}) {
@@ -70,7 +70,7 @@ std::shared_ptr<Job> job(std::function<void(const Lane &)> body, bool brief = fa
 
 void run(Queue &queue, const std::shared_ptr<Job> &what) { queue.run(what->program, what); }
 
-// Work that waits until it is let go, so that a queue can be held.
+// Work that blocks until it is released, so that a queue can be held.
 struct Gate {
   std::promise<void> promise;
   std::shared_future<void> opened{promise.get_future()};
@@ -133,8 +133,8 @@ TEST(a_brief_program_on_an_idle_queue_runs_on_the_caller_with_one_thread) {
   Gate gate;
   std::promise<void> held;
   queue->call([&held, wait = gate.wait()] { held.set_value(), wait(); }, "hold");
-  held.get_future().wait();  // by the worker: a waiter may do what none has begun
-  run(*queue, brief);        // must wait for its turn, and so goes to the worker
+  held.get_future().wait();  // by the worker: a waiting thread may run work that has not started
+  run(*queue, brief);        // must wait for its turn, so that the worker runs it
   CHECK(!queue->idle());
   num_threads = 0;
   gate.open();
@@ -185,7 +185,7 @@ TEST(the_first_error_comes_out_at_sync_once_and_later_work_is_skipped) {
   }
   CHECK_EQ(ran.load(), 1);
   CHECK_EQ(int(to), 0);
-  // Whoever queued work that failed or was skipped has been told.
+  // The owner of each program that failed or was skipped has been told.
   CHECK_EQ(bad->failures.size(), 1u);
   CHECK_EQ(worse->failures.size(), 1u);
   CHECK_EQ(good->failures.size(), 1u);
@@ -336,7 +336,7 @@ TEST(random_work_on_several_queues_with_waiters_all_around_is_done_once_and_in_o
     std::atomic<bool> over{false};
     std::mutex mutex;  // guards event
     std::shared_ptr<Event> event;
-    std::thread waiter([&] {  // waits for whatever comes, on another thread
+    std::thread waiter([&] {  // waits on another thread
       while (!over) {
         std::shared_ptr<Event> next;
         {
@@ -433,7 +433,7 @@ TEST(work_may_enqueue_and_sync_on_its_own_queue) {
   queue->call(
       [&] {
         queue->call([&] { ++ran; }, "inner");
-        queue->sync();  // what came before is done: returns at once
+        queue->sync();  // earlier work is done: returns at once
       },
       "outer");
   queue->sync();
@@ -458,7 +458,7 @@ TEST(a_child_of_fork_gets_an_error_and_can_make_new_queues) {
   Gate gate;
   std::promise<void> held;
   queue->call([&held, wait = gate.wait()] { held.set_value(), wait(); }, "hold");
-  held.get_future().wait();  // the worker is busy, and holds no lock of the heap's, while the process forks
+  held.get_future().wait();  // the worker is busy, and holds no lock of the allocator, while the process forks
   const auto event = queue->record();
   const pid_t child = fork();
   if (child == 0) {
@@ -474,7 +474,7 @@ TEST(a_child_of_fork_gets_an_error_and_can_make_new_queues) {
       status |= 4;
     } catch (const Error &) {
     }
-    event->wait();  // cannot come; must not hang
+    event->wait();  // never recorded; the wait must not hang
     const_cast<std::shared_ptr<Queue> &>(queue).reset();
 #ifndef __SANITIZE_THREAD__  // it ends a child that starts a thread
     int ran = 0;
@@ -515,7 +515,7 @@ TEST(signals_of_the_host_are_not_delivered_to_the_worker) {
   sigemptyset(&blocked);
   std::atomic<bool> on_worker{false};
   const auto caller = std::this_thread::get_id();
-  while (!on_worker) {  // until the worker and not the waiting caller has done it
+  while (!on_worker) {  // until the worker, and not the waiting caller, has run it
     queue->call(
         [&] {
           if (std::this_thread::get_id() == caller) return;

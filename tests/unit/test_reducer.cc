@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reducers without an update: every sum comes once, bit by bit that of the devices in their order, to whoever wants it.
-// Buckets, on which processes must agree.
+// Reducers without an update: every sum is delivered once, bit by bit that of the devices in their order, to each
+// consumer. Buckets, which must be the same in all processes.
 #include "group/reducer.hpp"
 
 #include "group/group.hpp"
@@ -12,7 +12,7 @@ using namespace cohort;
 
 namespace {
 
-// Keeps the sums.
+// Records the sums.
 class Collector final : public SumConsumer {
  public:
   explicit Collector(std::shared_ptr<const Pieces> pieces) : pieces_(std::move(pieces)) {
@@ -30,7 +30,7 @@ class Collector final : public SumConsumer {
       ++times_[size_t(piece.param)][size_t(piece.begin + i)];
     }
   }
-  Program steps(size_t) override { return {nullptr, 0, false}; }  // workers here are threads
+  Program steps(size_t) override { return {nullptr, 0, false}; }  // the workers here are threads
   void fail(size_t, const char *) noexcept override { ++num_failed_; }
 
   void check(size_t num_devices, int step, int times) const {
@@ -184,7 +184,7 @@ TEST(buckets_end_where_their_bytes_are_reached) {
       {"a", {100}, Dtype::kFloat32, 1}, {"b", {100}, Dtype::kFloat32, 2}, {"c", {100}, Dtype::kFloat32, 5}};
   CHECK(buckets_of(spaced, 1).ends == (std::vector<int>{2, 3, 6}));
   CHECK(buckets_of(spaced, 1).param_ends == (std::vector<int>{1, 2, 3}));
-  // A large model in pieces of an eighth, whatever the machine.
+  // A large model in buckets of an eighth each, on any machine.
   const std::vector<Given> large(16, {"w", {65536}});
   CHECK_EQ(buckets_of(large, 0).ends.size(), size_t(8));
 }
@@ -193,7 +193,7 @@ TEST(the_hash_of_buckets_is_that_of_what_processes_must_agree_on) {
   const std::vector<Given> list = {{"w", {4, 6}}, {"b", {6}}};
   const uint64_t hash = buckets_of(list, 1).hash;
   CHECK_EQ(buckets_of(list, 1, /* num_devices */ 3).hash, hash);
-  // Gradients of other arguments in between are nobody else's business.
+  // Gradients of other arguments in between do not count.
   CHECK_EQ(buckets_of({{"w", {4, 6}, Dtype::kFloat32, 2}, {"b", {6}, Dtype::kFloat32, 5}}, 1).hash, hash);
   CHECK_EQ(hash, uint64_t(12896827745722536676u));  // on every machine
   CHECK(buckets_of({{"b", {6}}, {"w", {4, 6}}}, 1).hash != hash);
@@ -214,7 +214,8 @@ TEST(groups_of_one_network_have_one_hash_on_whatever_devices) {
   CHECK(hash_of_group(7, 1, 4, {"fc1_bias"}) != hash);
 }
 
-// s(x(data)) + y(data), and s on another context or not: there, y's gradient is made while x's waits for that of s.
+// s(x(data)) + y(data), with s on the same context or another: in the latter case y's gradient is computed while x's
+// waits for that of s.
 TEST(the_hash_of_buckets_is_that_of_the_network_alone) {
   const auto layer = [](const char *name, const Symbol &input, AttrMap attrs) {
     attrs["num_hidden"] = "64";

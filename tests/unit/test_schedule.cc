@@ -15,7 +15,7 @@ namespace {
 
 Symbol on(const char *group, Symbol symbol) { return symbol.with_attribute("__ctx_group__", group); }
 
-// One layer at one time.
+// One layer at one time step.
 Symbol layer(const char *group, const std::string &name, const Symbol &input) {
   return on(group, Symbol::create("FullyConnected", {{"num_hidden", "256"}, {"no_bias", "True"}}, name, {}, {input}));
 }
@@ -26,7 +26,7 @@ struct Planned {
   Plan plan;
 };
 
-// For groups "even" and "odd" on cpu(0) and cpu(1).
+// Maps groups "even" and "odd" to cpu(0) and cpu(1).
 Planned planned(const Symbol &symbol, const Shape &shape, bool separate_nodes = false) {
   Planned made;
   made.graph = Graph(symbol);
@@ -63,8 +63,8 @@ Symbol towers(int num_inputs) {
   return Symbol::group(heads);
 }
 
-// How long the steps [begin, end) take if layers take a second each and all else nothing, and devices work as their
-// segments let them.
+// The time that the steps [begin, end) take if a layer takes one second and everything else none, and devices overlap
+// as their segments allow.
 double seconds(const Plan &plan, size_t begin, size_t end) {
   std::map<int, double> free;
   std::vector<double> ends;
@@ -101,7 +101,7 @@ TEST(layers_that_alternate_between_devices_work_side_by_side) {
   const Plan &plan = made.plan;
   check_order(plan);
   CHECK(plan.num_forward > 0);
-  // 24 layers: two devices need 12 seconds, and one for the pipe to fill. In the order of the list it would be 24.
+  // 24 layers: two devices need 12 seconds, plus one to fill the pipeline. In the order of the list it would be 24.
   CHECK(seconds(plan, 0, plan.num_forward) <= 14);
   CHECK(seconds(plan, plan.num_forward, plan.steps.size()) <= 14);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans over several devices cut into segments: who waits for whom, and for nobody else.
+// Plans over several devices, divided into segments: each segment waits for those it depends on and for no others.
 #include "executor/segments.hpp"
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-// A plan of forward steps over values of the arenas, 64 bytes each.
+// A plan of forward steps over arena values of 64 bytes each.
 struct Sketch {
   Plan plan;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a batch is split over devices, and what a layout says of the batch axis (contract WRK-01..08, DSC-02..06).
+// How a batch is split over devices, and how the batch axis is read from a layout (contract WRK-01..08, DSC-02..06).
 #include <cmath>
 #include <limits>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr Rounding kUp = Rounding::kHalfUp, kEven = Rounding::kHalfEven, kBalanced = Rounding::kBalanced;
 
-// Lengths of the slices as text, "3 2"; the split covers the batch without gaps.
+// Lengths of the slices as text, "3 2"; checks that the split covers the batch without gaps.
 std::string sizes(int64_t batch, const std::vector<double> &workload, Rounding rounding, size_t n = 0) {
   const std::vector<Slice> slices = split_batch(batch, workload, n ? n : workload.size(), rounding);
   std::string out;

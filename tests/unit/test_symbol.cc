@@ -90,7 +90,7 @@ std::string message_of(const std::string &json) {
     CHECK_EQ(int(found_code), int(Code::expected)); \
   } while (0)
 
-// A file of the nodes given, the last of which is the head.
+// A file of the given nodes, the last of which is the head.
 std::string file_of(const std::string &nodes, const std::string &heads = "[[1, 0, 0]]", int version = 10901) {
   return "{\"nodes\": [" + nodes + "], \"arg_nodes\": [0], \"heads\": " + heads +
          ", \"attrs\": {\"mxnet_version\": [\"int\", " + std::to_string(version) + "]}}";
@@ -427,7 +427,7 @@ TEST(unknown_operators_and_parameters_name_node_and_operator) {
   CHECK_FORMAT(file_of(std::string(kData) +
                        R"({"op": "Activation", "name": "a", "attrs": {"act_type": "loud"}, "inputs": [[0, 0, 0]]})"),
                "node 'a' (Activation)");
-  // The five short names are no parameters in a file of the current version.
+  // In a file of the current version the five short names are no operator parameters.
   CHECK_FORMAT(file_of(std::string(kData) +
                        R"({"op": "Dropout", "name": "d", "attrs": {"lr_mult": "1"}, "inputs": [[0, 0, 0]]})"),
                "has no attribute 'lr_mult'");
@@ -562,7 +562,7 @@ TEST(a_small_file_cannot_ask_for_much_memory) {
       "expected 1 to 65536");
 }
 
-// Every prefix of a file, and the file with any one byte replaced, loads or is refused, and nothing else.
+// Every prefix of a file, and the file with any one byte replaced, is loaded or refused with an error.
 TEST(damaged_files_are_refused_without_harm) {
   const std::string whole = read_data("v0.8-mlp-without-aux.json");
   for (size_t length = 0; length < whole.size(); length += 7) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of other people's text goes into a message, and what is shown by its bytes.
+// Which characters of foreign text appear in a message, and which are shown as bytes.
 #include "base/utf8.hpp"
 
 #include "support/unit.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must not fail for want of memory: waiting, and what is done on the way after waiting.
+// Operations that must not fail for lack of memory: waiting, and the work that follows a wait.
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -15,7 +15,7 @@ using failing_new::no_memory;
 namespace {
 
 std::shared_ptr<Executor> bind_square(int64_t size, const std::shared_ptr<Executor> &shared = nullptr) {
-  // Two nodes that are not fused with one another, so that there is something in the arena.
+  // Two nodes that are not fused, so that the arena is used.
   const Symbol sum = Symbol::create("softmax", {}, "", {}, {Symbol::variable("a")});
   const Symbol y = Symbol::create("dot", {}, "", {}, {sum, sum});
   ExecutorOptions options;
@@ -25,7 +25,7 @@ std::shared_ptr<Executor> bind_square(int64_t size, const std::shared_ptr<Execut
   return Executor::bind(y, {a}, {}, {}, {}, options);
 }
 
-// Does `end` without memory while the queue is held up, and says whether it waited for that.
+// Runs `end` without memory while the queue is blocked, and returns whether it waited for the queue.
 template <typename Fn>
 bool waits_without_memory(Queue &queue, Fn end) {
   std::promise<void> go_on;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of a group without a group: queues, parameters, and gradients that queued work writes, as executors would.
-// For tests of exchanges and reducers.
+// The devices of a group without the group: queues, parameters, and gradients written by queued work, as executors
+// would write them. For tests of exchanges and reducers.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ inline float sum_of(size_t param, size_t num_devices, int64_t i, int step) {
 
 inline float first_weight(size_t param, int64_t i) { return float((i + int64_t(param)) % 17) * 0.1f; }
 
-// Calls a queue's own, and throws bad_alloc in the place of the call that a countdown comes to.
+// Forwards calls to a queue, and throws bad_alloc instead of the call at which a countdown reaches zero.
 class FailingQueue final : public Queue {
  public:
   FailingQueue(std::shared_ptr<Queue> queue, std::shared_ptr<std::atomic<int>> countdown)
@@ -70,15 +70,16 @@ class FailingQueue final : public Queue {
 
 struct DevicesOptions {
   size_t num_devices = 2;
-  unsigned gpus = 0;    // bit i: device i is, as far as anybody can tell but by looking, a gpu
-  bool placed = false;  // every second parameter lies on another context than its device, as group2ctx has it
+  unsigned gpus = 0;    // bit i: device i presents itself as a gpu (it is none)
+  bool placed = false;  // every second parameter is on another context than its device, as with group2ctx
 };
 
 struct Devices {
   std::vector<std::shared_ptr<Queue>> queues;  // the devices' own
   ExchangeDevices devices;
   ExchangeParams params;
-  std::shared_ptr<std::atomic<int>> countdown = std::make_shared<std::atomic<int>>(0);  // to a call that fails; 0: none
+  std::shared_ptr<std::atomic<int>> countdown = std::make_shared<std::atomic<int>>(0);  // counts down to the call that
+                                                                                        // fails; 0: none
   std::shared_ptr<std::atomic<int>> released = std::make_shared<std::atomic<int>>(0);   // weights
 
   explicit Devices(const DevicesOptions &options) {
@@ -88,7 +89,7 @@ struct Devices {
       devices.push_back({here, make_queue(d), std::make_shared<Timeline>(), {}});
       queues.push_back(devices[d].queue);
       devices[d].timeline->add(devices[d].queue);
-      // Of the two, one is not for the host; kernels are found for a cpu alone.
+      // One of the two has to be a gpu; kernels exist for a cpu only.
       const Context there{gpu ? DeviceType::kCpu : DeviceType::kGpu, int32_t(d + options.num_devices)};
       if (!options.placed) continue;
       devices[d].others.emplace_back(there, make_queue(d + options.num_devices));
@@ -108,7 +109,7 @@ struct Devices {
     }
   }
 
-  // An array on the host, whatever it says: null: nobody counts when it is freed.
+  // An array on the host, whatever its context says. `released` counts freed ones; null: this one is not counted.
   static NDArray array_on(const Context &context, int64_t size, const std::shared_ptr<std::atomic<int>> &released) {
     const NDArray array = NDArray::create(Shape{size}, Dtype::kFloat32, Context());
     auto memory = std::make_shared<Memory>(context, array.data(), array.bytes(), [array, released](void *) {
@@ -124,8 +125,8 @@ struct Devices {
     return std::make_shared<FailingQueue>(queue, countdown);
   }
 
-  // Writes gradients bucket by bucket; devices take different times. `fails`: that device throws half-way. `owner`: an
-  // Exchange or a Reducer.
+  // Writes gradients bucket by bucket; the devices take different times. `fails`: that device throws half-way. `owner`:
+  // an Exchange or a Reducer.
   template <typename Owner>
   void backward(Owner &owner, const std::vector<int> &ends, int step, int fails = -1) {
     owner.begin_backward();
@@ -154,7 +155,7 @@ struct Devices {
     }
   }
 
-  // Work of this device, once it is told to go on, finds that it has not written a gradient; the device works on.
+  // Queued work of this device finds that it has not written a gradient when it is released; the device goes on.
   std::promise<void> fail_gradient(size_t param, size_t device) {
     std::promise<void> go_on;
     queues[device]->call(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that runs out when a test wants it to: operator new of a program of one source file. A sanitizer brings its
-// own.
+// Makes memory run out on request: replaces operator new in a program of one source file. Not under a sanitizer, which
+// has its own.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@
 namespace failing_new {
 
 inline thread_local bool no_memory = false;                               // every operator new of this thread throws
-inline thread_local int64_t num_allocations = 0, failing_allocation = 0;  // of this thread; that one throws
+inline thread_local int64_t num_allocations = 0, failing_allocation = 0;  // of this thread: counts down to the call
+                                                                          // that throws
 
 }  // namespace failing_new
 
 #if FAILING_NEW
-// Not inlined, or the compiler takes malloc and free for pairs that do not match.
+// Not inlined, because the compiler would pair malloc and free wrongly and warn.
 __attribute__((noinline)) void *operator new(size_t bytes) {
   const bool fails = failing_new::no_memory || ++failing_new::num_allocations == failing_new::failing_allocation;
   void *const block = fails ? nullptr : std::malloc(bytes ? bytes : 1);

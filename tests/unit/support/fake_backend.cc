@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend without hardware, for tests of how backends are loaded and how arrays are moved: built as a
-// libcohort_cuda.so of its own. Its memory lies at addresses that fault when touched, and its queues do nothing before
-// sync(), so that whoever forgets a copy or a wait fails. COHORT_FAKE_GPU: the number of its GPUs, or "stale".
+// A backend without hardware, for tests of how backends are loaded and how arrays are moved: built as a separate
+// libcohort_cuda.so. Its memory is at addresses that fault when touched, and its queues do nothing before sync(), so
+// that a missing copy or wait fails the test. COHORT_FAKE_GPU: the number of its GPUs, or "stale".
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -17,7 +17,7 @@
 namespace cohort {
 namespace {
 
-constexpr uintptr_t kMark = uintptr_t(1) << 62;  // in device addresses; no address of a process has it
+constexpr uintptr_t kMark = uintptr_t(1) << 62;  // offset of device addresses, beyond those of any process
 
 std::string setting() {
   const char *value = std::getenv("COHORT_FAKE_GPU");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases for the neural-network kernels of the cpu backend, run without a plan: in all types, layouts and numbers of
-// threads, with guard bytes around all memory. Float64 passes are held to naive references and, backward, to central
-// differences; everything else is held to float64. (run_kernel.hpp does the same for kernels without layouts.)
+// threads, with guard bytes around all memory. Float64 results are compared with naive references and, backward, with
+// central differences; everything else is compared with float64. (run_kernel.hpp does the same for kernels without
+// layouts.)
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@ using namespace cohort;
 
 using Values = std::vector<double>;
 
-// Numbers in (-1, 1) that depend on the seed only. Steps of 1 / 1024, all different while there are fewer than 2048, so
+// Numbers in (-1, 1) that depend on the seed only. They are multiples of 1 / 1024, all different up to 2047 of them, so
 // that float16 represents them and maxima have no ties.
 inline Values noise(int64_t count, unsigned seed) {
   Values values(static_cast<size_t>(count), 0);
@@ -36,7 +37,7 @@ inline Values noise(int64_t count, unsigned seed) {
   return values;
 }
 
-// Memory with guard bytes on both sides, filled with rubbish.
+// Memory with guard bytes on both sides, filled with garbage.
 class Buffer {
  public:
   explicit Buffer(size_t bytes) : bytes_(bytes), memory_(bytes + 2 * kGuard + 64, 0xa5) {
@@ -111,13 +112,13 @@ inline void reorder(const TensorSpec &from, const TensorSpec &to, void *source, 
 
 struct Settings {
   Dtype dtype = Dtype::kFloat64;
-  std::string layout;  // of the inputs as they come: "", "last", "block"
+  std::string layout;  // of the inputs before the kernel's own: "", "last", "block"
   int num_threads = 1;
   bool is_train = true;
   bool constant = false;
   std::vector<PostOp> post;
   std::vector<bool> wanted;   // gradients; empty: all
-  bool forward_only = false;  // and that once
+  bool forward_only = false;  // and only once
 };
 
 struct Results {
@@ -129,7 +130,7 @@ struct Step {
   std::unique_ptr<Kernel> kernel;
 };
 
-// With inputs in a layout, as far as the kernel takes them so.
+// With inputs in a layout, as far as the kernel accepts it.
 inline void make_step(Step &step, const std::string &layout) {
   StepSpec &spec = step.spec;
   if (!layout.empty() && spec.inputs[0].dtype == Dtype::kFloat32) {
@@ -138,7 +139,7 @@ inline void make_step(Step &step, const std::string &layout) {
   step.kernel = make_kernel(spec);
 }
 
-// Runs a kernel on row-major values; changes of layout go through "_reorder", as in a plan.
+// Runs a kernel on row-major values; "_reorder" changes layouts, as in a plan.
 inline std::vector<Values> run_step(const Step &step, const std::vector<Values> &inputs, Buffer &saved,
                                     std::vector<Values> *inputs_after = nullptr) {
   const StepSpec &spec = step.spec;
@@ -175,10 +176,10 @@ inline std::vector<Values> run_step(const Step &step, const std::vector<Values> 
   }
   for (size_t i = 0; i < in.size(); ++i) {
     in[i].check(spec.op + " input");
-    // What a kernel writes it takes row-major; some layouts of weights cannot be read back.
+    // Inputs that a kernel writes are row-major; some layouts of weights cannot be read back.
     if (inputs_after) inputs_after->push_back(spec.inputs[i].layout ? before[i] : read(spec.inputs[i], in[i]));
   }
-  for (const auto &[i, o] : spec.inplace) {  // the same where the two share memory, which those of one size alone do
+  for (const auto &[i, o] : spec.inplace) {  // the same with shared memory, possible only for equal sizes
     if (spec.inputs[size_t(i)].bytes() != spec.outputs[size_t(o)].bytes()) continue;
     out_pointers[size_t(o)] = in_pointers[size_t(i)];
     run_kernel(*step.kernel, args, spec.num_threads);
@@ -251,7 +252,7 @@ inline Step backward_step(const Op &op, const Attrs &attrs, const Step &forward,
   return step;
 }
 
-// Forward, and backward with head gradients, of one operator, each twice: a run repeats the one before bit by bit.
+// Forward, and backward with head gradients, of one operator, each twice: the second run must give the same bits.
 inline Results run_op(const std::string &name, const AttrMap &attributes, const std::vector<Tensor> &inputs,
                       const Settings &s) {
   const Op &op = get_op(name);
@@ -292,7 +293,7 @@ struct Case {
   AttrMap attrs;
   std::vector<Shape> shapes;
   std::function<Values(const std::vector<Tensor> &)> reference = nullptr;  // of output 0
-  std::vector<int> differentiable = {};                                    // inputs held to central differences
+  std::vector<int> differentiable = {};                                    // inputs checked against central differences
   int visible = 1;
   std::function<void(std::vector<Tensor> &)> prepare = nullptr;
 };
@@ -310,7 +311,7 @@ inline long double loss_of(const Case &c, const std::vector<Tensor> &inputs) {
   Settings s;
   s.forward_only = true;
   const Results r = run_op(c.op, c.attrs, inputs, s);
-  long double loss = 0;  // double would round away more than the differences allow
+  long double loss = 0;  // double is not precise enough for the differences
   for (int i = 0; i < c.visible; ++i) {
     const Values head = noise(int64_t(r.outputs[size_t(i)].size()), unsigned(77 + i));
     for (size_t j = 0; j < head.size(); ++j) loss += (long double)(head[j]) * r.outputs[size_t(i)][j];
@@ -318,7 +319,7 @@ inline long double loss_of(const Case &c, const std::vector<Tensor> &inputs) {
   return loss;
 }
 
-// Every element of small inputs, some of large ones. The formulas only: a sanitizer sees nothing new in them.
+// Every element of small inputs, some of large ones. Formulas only: a sanitizer learns nothing new here.
 inline void check_slopes(const Case &c, const std::vector<Tensor> &inputs, const Results &truth) {
   if (kSanitized) return;
   const Gradient gradient = get_op(c.op).gradient_of(get_op(c.op).parse(c.attrs));
@@ -341,7 +342,7 @@ inline void check_slopes(const Case &c, const std::vector<Tensor> &inputs, const
   }
 }
 
-// With each gradient left out in turn: one fewer changes no other.
+// Leaves out each gradient in turn: that must not change the others.
 inline void check_fewer_gradients(const Case &c, const std::vector<Tensor> &inputs, Settings s, const Results &all) {
   for (size_t skipped = 0; all.grads.size() > 1 && skipped < all.grads.size(); ++skipped) {
     s.wanted.assign(all.grads.size(), true);

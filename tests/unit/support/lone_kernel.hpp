@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and runs a kernel of the CPU without a plan and a queue, under the settings that those would give it.
+// Makes and runs a CPU kernel without a plan and a queue, under the settings that those would give it.
 #pragma once
 
 #include <memory>

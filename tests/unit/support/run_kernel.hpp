@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the kernels of one operator on the CPU without a plan: what a test of kernels needs. Every array lies between
-// guard bytes, which are looked at after each run.
+// Runs the kernels of one operator on the CPU without a plan, for tests of kernels. Every array has guard bytes on both
+// sides, which are checked after each run.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Array {
  public:
   Array() = default;
   Array(Shape shape, Dtype dtype) : shape_(std::move(shape)), dtype_(dtype), bytes_(data_bytes() + 2 * kGuard, kMark) {
-    std::fill(bytes_.begin() + kGuard, bytes_.end() - kGuard, char(0x7e));  // not what a kernel would leave
+    std::fill(bytes_.begin() + kGuard, bytes_.end() - kGuard, char(0x7e));  // not a value that a kernel would leave
   }
   Array(Shape shape, Dtype dtype, const std::vector<double> &values) : Array(std::move(shape), dtype) {
     CHECK_EQ(int64_t(values.size()), size());
@@ -75,10 +75,10 @@ struct RunOptions {
   bool is_train = true;
   int num_threads = 1;
   uint64_t seed = 1;
-  bool in_place = false;  // outputs take the place of inputs wherever the operator allows it
+  bool in_place = false;  // outputs use the memory of inputs wherever the operator allows it
 };
 
-// One kernel: spec in, outputs out. Inputs may be changed (states of updates).
+// One kernel: a StepSpec in, outputs out. Inputs may be changed (states of updates).
 class KernelRun {
  public:
   KernelRun(const std::string &kernel, cohort::Attrs attrs, std::vector<Array> &inputs,
@@ -231,7 +231,7 @@ inline void check_close(const std::string &what, const Array &found, const std::
   }
 }
 
-// The gradient that a backward kernel gives in float64 against central differences of the forward kernel.
+// Compares the gradient of a backward kernel in float64 with central differences of the forward kernel.
 inline void check_gradient(const std::string &name, const cohort::AttrMap &attrs, const std::vector<Array> &inputs,
                            double step = 1e-5, double rtol = 1e-5, double atol = 1e-7) {
   OpRun run(name, attrs, inputs);
@@ -264,7 +264,7 @@ inline void check_gradient(const std::string &name, const cohort::AttrMap &attrs
                   (above - below) / (2 * h), rtol, atol);
     }
   }
-  // The same in place, on more threads, and where single gradients are not wanted.
+  // The same in place, on more threads, and with single gradients left out.
   RunOptions other;
   other.in_place = true;
   other.num_threads = 3;

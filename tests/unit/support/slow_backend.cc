@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend whose queues are slow and out of step, for tests of the order in which arrays are used: built as a
-// libcohort_cuda.so of its own, with the kernels of the cpu backend. Nothing runs before somebody waits, or chance
-// wants it so; then whatever may run, of any queue, in an order that follows from COHORT_SLOW_SEED. So a wait that was
-// forgotten gives a wrong result in some order.
+// A backend whose queues are slow and run out of step, for tests of the order in which arrays are used: built as a
+// separate libcohort_cuda.so with the kernels of the cpu backend. Nothing runs before a wait, or until a random choice
+// lets it; then runnable work of any queue runs in an order that follows from COHORT_SLOW_SEED. A missing wait
+// therefore gives a wrong result in some order.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -26,7 +26,7 @@ class SlowQueue;
 
 // All queues work under one lock: one piece of work at a time.
 struct Scheduler {
-  std::mutex mutex;  // guards all of it, and what the queues hold
+  std::mutex mutex;  // guards all of this, and the contents of the queues
   std::vector<SlowQueue *> queues;
   std::minstd_rand random;
   std::string seed;
@@ -145,7 +145,7 @@ class SlowQueue final : public Queue {
   }
   int num_threads() const override { return 1; }
 
-  // ---- with the scheduler's lock
+  // ---- with the scheduler's lock held
   bool ready() const {
     if (work_.empty()) return false;
     const Event *const event = work_.front().event.get();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program in tests/unit needs: TEST, CHECK, CHECK_THROWS, SKIP, and UNIT_MAIN at its end. It prints the lines
-// that CMocka prints, which tests/check/run_tests.sh counts. A program runs all its tests, or those whose names it is
-// given.
+// Macros of a program in tests/unit: TEST, CHECK, CHECK_THROWS, SKIP, and UNIT_MAIN at its end. It prints the lines
+// that CMocka prints, which tests/check/run_tests.sh counts. A program runs all its tests, or those whose names are
+// given as arguments.
 #pragma once
 
 #include <cstdio>
@@ -14,8 +14,8 @@
 
 namespace unit {
 
-// Under a sanitizer, which slows everything down, tests go through every path of the code once and leave out
-// repetitions that only try more numbers.
+// A sanitizer slows everything down. Under one, tests run every path of the code once and leave out repetitions that
+// only try more numbers.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 #else
