@@ -305,7 +305,7 @@ int run_params(const Options &options) {
   return 0;
 }
 
-// A process for each repeat, and one before them that warms the page cache.
+// Starts a process for each repeat, and one before them that warms the page cache.
 int run_starts(const Options &options, char **argv) {
   const std::vector<StartTimes> starts = start_processes(options, argv);
   std::vector<double> all;

@@ -31,9 +31,9 @@ class Measured {
   virtual ~Measured() = default;
   virtual void step() = 0;
   virtual void wait() = 0;
-  // What was computed, to compare engines by, as JSON: the losses of three steps, or figures of the output.
+  // The results, for comparison between engines, as JSON: the losses of three steps, or figures of the output.
   virtual std::string check() = 0;
-  // What the library takes of memory over all devices, in bytes, as JSON.
+  // The memory that the library uses over all devices, in bytes, as JSON.
   virtual std::string memory() const = 0;
 };
 

@@ -56,7 +56,7 @@ def smallest_ms(step):
 
 
 def planned_bytes(engine, executor):
-    """Of values between inputs and outputs, which MXNet gives alone, and with workspaces, which it does not tell."""
+    """Bytes of the values between inputs and outputs, without and with workspaces; MXNet does not report workspaces."""
     if engine == 'mxnet':
         values = int(re.search(r'Total (\d+) MB allocated', executor.debug_str()).group(1)) << 20
         return values, values

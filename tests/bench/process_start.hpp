@@ -15,7 +15,7 @@ struct StartTimes {
 std::vector<StartTimes> start_processes(const Options &options, char **argv);
 std::string start_figures(const std::vector<StartTimes> &starts);  // as members of a JSON object
 
-// What such a process does.
+// The work of such a process.
 int answer_once(const Options &options);
 
 }  // namespace bench

@@ -11,7 +11,7 @@ namespace bench {
 
 // How a workload is trained.
 enum class Rule { kSgd, kSgdWithDecay, kPlainSgd, kAdam };
-// What goes in and what is learnt: a class for each sample, a word for each word, or numbers like those that went in.
+// Input and labels: a class for each sample, a word for each word, or numbers like those of the input.
 enum class Task { kClasses, kWords, kNumbers };
 // How its network comes about and is bound.
 enum class Form { kGraph, kUnrolled, kBuckets, kParams, kStart, kApplied };

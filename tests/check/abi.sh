@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Holds the binary interface to what tests/abi lists: programs that are already built depend on it.
-#   symbols.txt  what libcohort.so exports, each at its version; the same as the public headers declare
+# Compares the binary interface with the lists in tests/abi: programs that are already built depend on it.
+#   symbols.txt  the exports of libcohort.so, each with its version; the same as the public headers declare
 #   layouts.txt  size of each public struct and offset of each field, on 64-bit Linux; structs only grow at the end
 # abi.sh --write makes both lists anew from headers; a line that vanishes or changes there breaks those programs.
 set -euo pipefail

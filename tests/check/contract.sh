@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Holds the specification of behaviour to the tests that prove it: what tests/contract/README.md says about its table.
+# Checks that each rule of the specification is proven by tests that ran: the table that tests/contract/README.md describes.
 #   contract.sh FOLDER SYMBOLS RESULTS
 #     FOLDER   tests/contract: README.md, the pages in the order in which it links them, contract.tsv
-#     SYMBOLS  tests/abi/symbols.txt: what the library exports, which the part abi of the tests compares with the library
-#     RESULTS  a folder of files that run_tests.sh writes: PROGRAM:TEST, a tab, and passed, failed or skipped
+#     SYMBOLS  tests/abi/symbols.txt: the library's exports, which the part abi of the tests compares with the library
+#     RESULTS  the folder of files that run_tests.sh writes: PROGRAM:TEST, a tab, and passed, failed or skipped
 set -euo pipefail
 export LC_ALL=C
 folder=$1 symbols=$2 results=$3
@@ -60,7 +60,7 @@ awk -F '\t' '
     proven[id] = $3
   }
 
-  # 0: passed, all of them; 1: some need a GPU, the others passed; 2: not proven.
+  # 0: all passed; 1: some need a GPU, the others passed; 2: not proven.
   function look_at(id,    i, count, tests, gpu, state) {
     count = split(proven[id], tests, " ")
     for (i = 1; i <= count; ++i) {

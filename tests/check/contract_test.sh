@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The check of the contract finds what it is there to find: in a small contract that holds, one thing is changed at a time.
+# Tests contract.sh: it must detect each single change in a small contract that is otherwise valid.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

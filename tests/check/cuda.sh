@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# All that only a real GPU can show, within ten minutes, from a build folder that is there already: nothing is built.
-# First what is here; tests and goldens, several at a time, on gpu(0), and on all GPUs where there are several; then what a
-# step takes, one at a time, beside PyTorch's where there is that; a chosen set under compute-sanitizer as long as there
-# is time. The report, $BUILD/check-cuda/report.txt, grows as parts end, whatever becomes of the others.
+# Runs all checks that need a real GPU, within ten minutes, from an existing build folder: nothing is built.
+# First it lists the hardware and software; then it runs tests and goldens, several at a time, on gpu(0), and on all GPUs if
+# there are several; then it measures step times, one at a time, also PyTorch's if that is installed; then a selection runs
+# under compute-sanitizer while time remains. Each part is added to $BUILD/check-cuda/report.txt as it ends.
 #   BUILD=build PYTHON=python3 tests/check/cuda.sh
-# Exit status 1: something failed; 2: nothing could be run, and the report says why.
-# `make check-cuda-archive` packs what this takes for a machine on which nothing is installed.
+# Exit status 1: something failed; 2: nothing could be run; the report says why.
+# `make check-cuda-archive` packs everything this needs for a machine on which nothing is installed.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 seconds=${CHECK_CUDA_SECONDS:-570}
 jobs=${CHECK_CUDA_JOBS:-$(($(nproc) < 6 ? $(nproc) : 6))}
 out=${BUILD:=build}/check-cuda
 report=$out/report.txt
-unset COHORT_BACKEND_PATH # which leads to the simulated one
+unset COHORT_BACKEND_PATH # it would select the simulated backend
 golden=$BUILD/cohort-golden
 bench=$BUILD/cohort-bench
 lacking=tests/cudasim/lacking.tsv
@@ -27,7 +27,7 @@ give_up() {
   exit 2
 }
 left() { echo $((until - SECONDS)); }
-until=$((seconds * 6 / 10)) # of tests; speed has the next quarter, and what follows the rest
+until=$((seconds * 6 / 10)) # limit of the tests; speed gets the next quarter, compute-sanitizer the rest
 finish() {
   local num
   wait
@@ -38,7 +38,7 @@ finish() {
 }
 trap 'say "stopped from outside"; kill $(jobs -p) 2>/dev/null; finish; exit 1' INT TERM
 
-# Name, most seconds, command. What it says goes to a log, its last line to the report, and where it failed some more.
+# Name, limit in seconds, command. The output goes to a log, its last line to the report, and more lines if it failed.
 part() {
   local name=$1 most=$2 status=0 begun=$SECONDS log text
   log=$out/${1//[^A-Za-z0-9]/_}.log
@@ -59,20 +59,20 @@ part() {
   fi
   say "$text"
 }
-# The same beside others.
+# The same in the background.
 together() {
   while (($(jobs -rp | wc -l) >= jobs)); do wait -n; done
   part "$@" &
 }
 
-# ---- what is here
+# ---- hardware and software
 
 say "check-cuda, $(date -u +%Y-%m-%dT%H:%M:%SZ), $(nproc) processors, $(uname -r)"
 say "$(nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader 2>/dev/null || echo 'nvidia-smi says nothing')"
 [[ -e $BUILD/libcohort_cuda.so && -x $golden ]] ||
   give_up "there is no $BUILD/libcohort_cuda.so or no $golden; 'make all test-programs' makes them where there is nvcc"
 
-# Python with a PyTorch that sees the GPU: the one that is named, or whichever comes first in PATH.
+# Python with a PyTorch that sees the GPU: the one that is named, or the first one in PATH.
 torch=
 for python in "${PYTHON:-python3}" python3 $(ls -d /opt/*/bin/python3 /opt/*/.venv/bin/python3 2>/dev/null); do
   if timeout 60 "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
@@ -81,9 +81,9 @@ for python in "${PYTHON:-python3}" python3 $(ls -d /opt/*/bin/python3 /opt/*/.ve
   fi
 done
 
-# Libraries: those that came along with the build, and NVIDIA's, which may lie in a toolkit or among Python's packages.
+# Libraries: those packed with the build, and NVIDIA's, which may be in a toolkit or in Python packages.
 host_libraries=${LD_LIBRARY_PATH:-}
-search() { # a file's name, and how many seconds to look everywhere: the folder it lies in
+search() { # a file's name, and a limit in seconds for a search of the whole disk: prints the folder it is in
   local folder
   for folder in "${CUDA_HOME:-/none}"/lib64 /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib \
     $("${torch:-python3}" -c 'import sys; print("\n".join(p for p in sys.path if p))' 2>/dev/null | sed 's|$|/nvidia/*/lib|'); do
@@ -105,9 +105,9 @@ export LD_LIBRARY_PATH=$folders${host_libraries:+:$host_libraries}
 missing=$(ldd "$golden" "$BUILD/libcohort_cuda.so" 2>&1 | grep 'not found' | sort -u)
 [[ -z $missing ]] || give_up "libraries are missing, which 'make check-cuda-archive' packs: $missing"
 mkdir -p "$out/cache"
-COHORT_CUDA_CACHE=$(cd "$out/cache" && pwd) # programs compiled by one process are there for the next
+COHORT_CUDA_CACHE=$(cd "$out/cache" && pwd) # shared, so that programs compiled by one process are found by the next
 export COHORT_CUDA_CACHE
-# The first case of all on gpu(0): it is skipped where there is none, and says why.
+# A single case on gpu(0) first: without a GPU it is skipped, and says why.
 probe=$(timeout 120 "$golden" --context 'gpu(0)' --verbose tests/golden/group/exec_simple_bind 2>&1)
 say "first case on gpu(0), $SECONDS s: $(tail -n 1 <<<"$probe")"
 if grep -q ' 1 skipped' <<<"$probe"; then
@@ -131,7 +131,7 @@ if ((gpus > 1)); then # sums by NCCL
   contexts=$(seq -s, -f 'gpu(%g)' 0 $((gpus - 1)))
   together "goldens group all GPUs" 120 "$golden" --limit 60 --context "$contexts" --lacking $lacking tests/golden/group
 fi
-for test in "$BUILD"/tests/capi/test_*; do # those whose subject are contexts are run above, or never there
+for test in "$BUILD"/tests/capi/test_*; do # tests that are about contexts ran above, or cannot run on a GPU
   name=${test##*/}
   if [[ ! -x $test || $test == *.* ]] || grep -q "^$name	never" tests/cudasim/long.tsv; then continue; fi
   together "capi $name $contexts" 90 env COHORT_TEST_CONTEXTS="$contexts" "$test"
@@ -146,7 +146,7 @@ for workload in W1 W2 W3; do
     part "bench $workload $mode" 40 "$bench" --workload $workload --mode $mode --device gpu --threads 4 --roofline --symbols tests/bench/symbols
   done
 done
-# What is large, once: in bfloat16 and, where there is float32, by TF32.
+# Large workloads, once: in bfloat16 and, if they are in float32, with TF32.
 for workload in 'W4 --batch 256 --compute-dtype bfloat16' 'W4 --batch 256 --tf32' W5 'W5 --compute-dtype bfloat16' W8 'W8 --compute-dtype bfloat16'; do
   # shellcheck disable=SC2086
   part "bench $workload train" 30 "$bench" --workload $workload --mode train --device gpu --threads 4 --repeats 3 --roofline --symbols tests/bench/symbols
@@ -164,7 +164,7 @@ fi
 until=$seconds
 sanitizer=$(command -v compute-sanitizer || find "${CUDA_HOME:-/usr/local/cuda}"/bin /usr/local/cuda*/bin -name compute-sanitizer 2>/dev/null | head -n 1)
 refused=
-if [[ -n $sanitizer ]]; then # some machines keep it from their GPUs
+if [[ -n $sanitizer ]]; then # some machines do not allow it to use their GPUs
   refused=$({ timeout 30 "$sanitizer" "$golden" --context 'gpu(0)' --in-process tests/golden/group/exec_simple_bind || true; } 2>&1 |
     grep -i -m 1 'device not supported')
 fi

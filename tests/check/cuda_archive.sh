@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Packs what tests/check/cuda.sh takes, with the libraries of this system that it stands on, but for NVIDIA's and those of
-# the C and C++ compilers: for a machine with a GPU on which nothing else is installed. There: tar xf; tests/check/cuda.sh
+# Packs the files that tests/check/cuda.sh needs, with the system libraries they depend on, except NVIDIA's and those of the
+# C and C++ compilers: for a machine with a GPU on which nothing else is installed. There: tar xf; tests/check/cuda.sh
 #   BUILD=build tests/check/cuda_archive.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What NVIDIA's compiler knows of the kernels in cuda/, without a GPU: registers, stack, spills, occupancy, vector loads.
+"""Checks the kernels in cuda/ without a GPU, from the compiler's output: registers, stack, spills, occupancy, vector loads.
 
     cuda_static.py [--write] --out DIR --list tests/check/cuda_static.tsv --arch 90 --include DIR NVCC FLAG...
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Whether cuda.sh reports to its end: on a simulated GPU that breaks at once, in less time than all of it would take.
+# Tests that cuda.sh completes its report on a simulated GPU that breaks at once, in less time than a whole run takes.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

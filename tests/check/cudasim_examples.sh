@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The examples on simulated GPUs: a bit of training, which learns.
+# Runs the examples on simulated GPUs: a short training, whose loss must fall.
 set -euo pipefail
 out=$BUILD/tests/cudasim_examples
 mkdir -p "$out"

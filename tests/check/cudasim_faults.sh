@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Whether cohort-golden goes on behind a case that has broken its GPU: of many, those fail alone in which it breaks.
+# Tests that cohort-golden goes on after a case that has broken its GPU: of many cases only those fail that break it.
 set -euo pipefail
 status=0
 output=$(CUDASIM_SEED=2 CUDASIM_BREAK=60 "$BUILD"/cohort-golden --context 'gpu(0)' --filter softmax tests/golden/ops 2>/dev/null) || status=$?

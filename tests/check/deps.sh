@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
-#   deps.sh [--build | --python | --rust | --go | --scala]     --build: only what the build needs; the others: what a whole test of that binding needs
+# Installs, with apt, the packages of the build and the tests that this machine lacks. Does nothing if none is missing.
+#   deps.sh [--build | --python | --rust | --go | --scala]     --build: those of the build only; the others: those of a whole test of that binding
 set -eu
 
-# package | how one sees that it is there, whoever brought it: a command, a header a compiler finds, a jar, a module of Perl's
-# or of the system's Python
+# package | something that shows that it is installed, from whatever source: a command, a header that the compiler finds, a jar,
+# a Perl module, or a module of the system's Python
 needs='g++ g++
 make make
 pkg-config pkg-config

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bindings/abi.json, and what is made of it, are what the headers say; a C compiler agrees; and what can be read in two ways
-# stops the tool instead of being guessed.
+# Checks that bindings/abi.json and the files made from it match the headers and that a C compiler agrees, and that the tool
+# stops at an ambiguous declaration instead of guessing.
 set -euo pipefail
 work=$BUILD/tests/described
 rm -rf "$work"
@@ -12,7 +12,7 @@ ${CC:-cc} -std=gnu99 -Wall -Wextra -Werror -Iinclude "$work/proof.c" -o "$work/p
   -Wl,-rpath-link,"$BUILD" -Wl,-rpath,"$(cd "$BUILD" && pwd)"
 "$work/proof"
 
-# A copy of the headers in which one thing is changed: the tool has to say what it cannot know.
+# Changes one declaration in a copy of the headers: the tool has to name the missing note.
 refuses() { # words of its message, header, sed command
   rm -rf "$work/copy"
   mkdir -p "$work/copy/bindings"

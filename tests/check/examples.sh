@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the examples: they end well and leave what they promise.
+# Runs the examples: they must succeed and write the files that they promise.
 set -euo pipefail
 out=$BUILD/tests/digits
 rm -rf "$out"
 digits=$BUILD/examples/train_digits
-# What a program says is taken to its end: one whose reader goes before that has failed.
+# Reads all output before searching it: a program whose output pipe closes early fails.
 says() { # pattern, command
   local said
   said=$("${@:2}") && grep -q -- "$1" <<<"$said"
@@ -23,7 +23,7 @@ for file in digits-symbol.json digits-0006.params learning_curve.svg; do
 done
 grep -q '</svg>' "$out/learning_curve.svg"
 
-# The same seed gives the same network to the last bit, another split of the batch over the devices nearly the same one.
+# The same seed gives the same network to the last bit; another split of the batch over the devices gives nearly the same.
 "$digits" --epochs 2 --out "$out/a" >/dev/null
 "$digits" --epochs 2 --out "$out/b" >/dev/null
 cmp "$out/a/digits-0002.params" "$out/b/digits-0002.params"
@@ -43,7 +43,7 @@ done
 says '^parameters: the same to the last bit$' "$adder" --layers 3 --contexts 'cpu(0),cpu(1),cpu(2)' --steps 20
 echo "examples: lstm_model_parallel learns to add, and its layers may sit anywhere"
 
-# Buckets: perplexity falls from epoch to epoch, however the text is cut and the network is made, and a text is written.
+# Buckets: in all modes perplexity falls from epoch to epoch, and a text is generated.
 lm=$BUILD/examples/char_lm
 says '--switches' "$lm" --help
 for how in '--mode stream --cell fused' '--mode lines --cell unrolled --buckets 32,64,80'; do
@@ -57,8 +57,8 @@ for how in '--mode stream --cell fused' '--mode lines --cell unrolled --buckets 
   }
 done
 
-# A bucket seen before is no dearer for having been left: medians of steps after another bucket and after its own, taken in
-# turn, of the fastest fifth. Other work on the machine may spoil a run; a bucket that costs more does so in each.
+# Returning to a bucket costs nothing: compares the medians of steps after another bucket and after the same one, measured in
+# turn, over the fastest fifth. Other load on the machine may spoil a run; a real cost would show in every run.
 for attempt in 1 2 3 4 5; do
   "$lm" --epochs 0 --sample 0 --hidden 64 --buckets 8,16,24 --switches 81 | tee "$out.txt"
   if awk '/^switching: at most/ { good = $11 > 0 && $11 <= 1.2 } END { exit !good }' "$out.txt"; then break; fi

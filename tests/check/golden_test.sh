@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Whether cohort-golden finds what is wrong: cases of tests/golden are changed, and have to fail with the right line.
+# Tests that cohort-golden detects errors: changed cases of tests/golden have to fail with the right message.
 #   golden_test.sh RUNNER
 set -eu
 runner=$1

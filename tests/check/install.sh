@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs into a staging folder and builds and runs the README's C programs from there, linked to the shared library and to the
-# static one, by the lines that the README gives.
+# Installs into a staging folder, then builds and runs the README's C programs from there with the README's commands, linked to
+# the shared library and to the static one.
 set -euo pipefail
 stage=$PWD/$BUILD/tests/stage
 [[ $BUILD != /* ]] || stage=$BUILD/tests/stage
@@ -23,14 +23,14 @@ for one in "$program-predict" "$program"; do
     -Wl,-rpath,"$stage/opt/cohort/lib"
 done
 "$program"
-# The README's line, without its compiler and program: what is in the parentheses is run, and gives the flags.
+# The README's command without its compiler and program: the part in parentheses is run, and prints the flags.
 static=$(sed -n 's/.*`cc program\.c $(\(pkg-config --static .*\))`.*/\1/p' README.md)
 # shellcheck disable=SC2046
 ${CC:-cc} "$program.c" -o "$program-static" $(eval "$static")
 if [[ $(ldd "$program-static") == *libcohort* ]]; then echo "install: linked statically, it wants libcohort.so" && exit 1; fi
 "$program-static" | cmp - <("$program")
 
-# The tool finds the library that it was installed with.
+# The tool must find the library that it was installed with.
 version=$(env -u LD_LIBRARY_PATH "$stage/opt/cohort/bin/cohort" --version)
 if [[ $version != "cohort $(pkg-config --modversion cohort)" ]]; then echo "install: cohort --version says '$version'" && exit 1; fi
 if [[ $(ldd "$stage/opt/cohort/bin/cohort") != *"$stage/opt/cohort/"* ]]; then echo "install: the tool uses another library" && exit 1; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The layer check finds what it is there to find: each line makes one file in an empty tree and says what must be complained of.
+# Tests layers.sh: each line makes files in an empty tree, and says what the check has to complain of.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes one C program of the examples in Markdown pages, which runs each as a test called PAGE:LINE.
-#   awk -f pages.awk FILE...    C files are taken as they are, where they come
-# A block ```c is an example: the body of a function of its own. A block ```c file goes to file scope.
+# Makes a C program from the examples in Markdown pages; it runs each as a test called PAGE:LINE.
+#   awk -f pages.awk FILE...    C files are included unchanged, in order
+# A block ```c is an example: the body of a function. A block ```c file goes to file scope.
 FNR == 1 {
   is_page = FILENAME ~ /\.md$/
   block = ""

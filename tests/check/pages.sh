@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What Markdown pages name is there: functions and constants of the public headers, rules of the contract, files linked to.
-#   pages.sh [PAGE...]    all that git knows, without pages
+# Checks that the things Markdown pages name exist: functions and constants of the public headers, rules of the contract, files
+# that are linked to.
+#   pages.sh [PAGE...]    without pages: all that git tracks
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export LC_ALL=C
 if (($#)); then pages=("$@"); else mapfile -t pages < <(git ls-files '*.md' 2>/dev/null || find . -name '*.md'); fi
-# Environment variables of bindings are where these read them, macros of kernels in the headers of theirs.
+# Environment variables of bindings are found in the code that reads them, macros of kernels in their headers.
 mapfile -t readers < <(find bindings cuda \( -name '*.py' -o -name '*.rs' -o -name '*.pm' -o -name '*.hpp' \) -not -path '*/target/*')
 known=$(cat include/cohort/*.h src/base/settings.hpp tests/capi/support/contexts.h "${readers[@]}" | grep -ohE '\b(cohort|COHORT)_[A-Za-z0-9_]+' | sort -u)
 rules=$(tail -n +2 tests/contract/contract.tsv | cut -f 1)

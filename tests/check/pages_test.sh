@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The checks of pages find what they are there to find.
+# Tests pages.sh and pages.awk.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)

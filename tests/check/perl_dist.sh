@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Packs the Perl distribution, builds and installs what was packed, and runs its first example from there, the library found
-# where the linker looks.
+# Packs the Perl distribution, builds and installs it, and runs its first example from there; the library is found on the
+# linker's path.
 set -euo pipefail
 library=$(cd "$BUILD" && pwd)
 work=$library/tests/perl_dist

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the wheel of the Python binding twice, of Python alone and with libcohort.so in it, installs each into an environment
-# of its own and runs a program there; and what is said where there is no library, or another one.
+# Builds the wheel of the Python binding twice, without and with libcohort.so in it, installs each into a fresh environment and
+# runs a program there; also checks the messages if there is no library, or a wrong one.
 #   python_wheel.sh PYTHON
 set -euo pipefail
 python=$1
@@ -32,7 +32,7 @@ grep -q '^6.0 ' "$said"
 COHORT_LIB=$library "$work/pure/env/bin/python" -c "$program" | grep -q "^6.0 .*$library/libcohort.so"
 if COHORT_LIB=/nowhere "$work/pure/env/bin/python" -c "$program" 2>"$said"; then echo "python-wheel: a library that is not there was found" && exit 1; fi
 grep -q 'ImportError: libcohort cannot be loaded.*Tried /nowhere: .*No such file' "$said" || { cat "$said" && exit 1; }
-# A library that is none of ours, and one that lacks another library.
+# A library that is not libcohort, and one whose own dependency is missing.
 echo 'int cohort_nothing;' | ${CC:-cc} -xc -shared -fPIC -o "$work/other.so" -
 if COHORT_LIB=$work/other.so "$work/pure/env/bin/python" -c "$program" 2>"$said"; then echo "python-wheel: any library will do" && exit 1; fi
 grep -q 'ImportError: .*other.so has no cohort_.*needs libcohort 0\.' "$said" || { cat "$said" && exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The runner counts what happened: here with programs that only say what a program of CMocka tests would say.
+# Tests the counts of run_tests.sh, with programs that only print what a program of CMocka tests would print.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -38,7 +38,7 @@ expect '1 passed, 1 failed, 0 skipped' 1 'a: passed b: failed' <<'EOT'
 printf '[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n'
 kill -9 $$
 EOT
-# All tests passed and the program failed all the same, as with a leak that the sanitizer finds at the end.
+# All tests passed but the program failed, as with a leak that the sanitizer finds at the end.
 expect '1 passed, 1 failed, 0 skipped' 1 'a: failed' <<'EOT'
 printf '[ RUN      ] a\n[       OK ] a\n'
 exit 23

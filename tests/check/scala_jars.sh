@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the jars of the Scala binding into a folder and uses them from there; and what is said where there is no library,
-# one that lacks something, or an older one.
+# Installs the jars of the Scala binding into a folder and uses them from there; also checks the messages if there is no
+# library, an incomplete one, or an older one.
 #   scala_jars.sh JAVA
 set -euo pipefail
 java=$1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference that `make docs` writes: pages for all that there is, well formed, and links that lead somewhere.
+"""Tests the reference that `make docs` writes: it is complete and well formed, and its links have targets.
 
 run_tests.sh runs it with $BUILD in the environment.
 """
@@ -21,7 +21,7 @@ VOID = {"meta", "link", "input", "br"}
 
 
 class Reader(html.parser.HTMLParser):
-    """What a page has: every element closed where it should be, links, identifiers, and text by the headings over it."""
+    """Reads a page: checks that elements are closed properly, and collects links, identifiers, and the text of each section."""
 
     def __init__(self, page):
         super().__init__()

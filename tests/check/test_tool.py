@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line tool, command by command, with good input and bad: what it prints, saves and says, and how it ends.
+"""Tests the command line tool, command by command, with good and bad input: output, files, messages, exit status.
 
 run_tests.sh runs it with $BUILD in the environment.
 """
@@ -265,7 +265,7 @@ class Words(ToolCase):
                 self.assertNotIn("WARNING", done.stdout)
 
     def complete(self, *words):
-        """What bash would offer for the last word."""
+        """The completions that bash offers for the last word."""
         script = (
             'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cohort; printf "%s\\n" "${COMPREPLY[@]}"'
         )
@@ -490,7 +490,7 @@ class Bench(ToolCase):
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs)
         os.close(theirs)
         seen = ""
-        with contextlib.suppress(OSError):  # it comes in parts, and then there is no more
+        with contextlib.suppress(OSError):  # raised behind the last output
             while part := os.read(ours, 65536):
                 seen += part.decode()
         os.close(ours)
@@ -602,7 +602,7 @@ class Run(ToolCase):
             )
             np.testing.assert_array_equal(np.load(self.folder / "out.npy"), np.full((1, rows), 4000, np.float32))
         for times in np.subtract(peaks[1], peaks[0]) / 61:
-            self.assertLess(times, 1.5)  # once, not as they were read and in a copy
+            self.assertLess(times, 1.5)  # once, not the file's bytes and a copy
 
     def test_a_label_needs_no_values_whatever_it_is_called(self):
         net = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers' programs share: the workloads of ../workload.cc, their numbers by name, timing, and the line they print."""
+"""Shared by the peers' programs: the workloads of ../workload.cc, their numbers by name, timing, and the line they print."""
 
 import argparse
 import json
@@ -143,7 +143,7 @@ def parse(*more):
 
 
 def hurry(args):
-    """From here on all threads there are, and what they start, run before whatever else the processors have to do."""
+    """Raises the priority of all present threads, and of those they start, over the machine's other work."""
     for thread in os.listdir("/proc/self/task") if args.priority else ():
         os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(args.priority))
 
