@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wheel of Python alone, which finds libcohort where the linker looks; or, where COHORT_WHEEL_LIBRARY names libcohort.so,
-one for this platform that carries it."""
+"""Builds a pure-Python wheel, which finds libcohort on the linker's path; or, if COHORT_WHEEL_LIBRARY names a
+libcohort.so, a wheel for this platform that contains it."""
 
 import os
 import shutil

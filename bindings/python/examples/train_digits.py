@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains LeNet on handwritten digits over three devices that get shares of different size, saves it, and asks what was saved.
+"""Trains LeNet on handwritten digits over three devices with unequal shares, saves a checkpoint, and predicts with it.
 
     python3 train_digits.py [--contexts cpu(0),cpu(1),cpu(2)] [--workload 2,1,1] [--epochs 8] [--compute-dtype bfloat16] ...
 """

@@ -37,7 +37,7 @@ MODE = {"on_store": "store", "per_device": "device", "no_store": "none"}
 
 
 class OptimizerCase:
-    """An optimizer of tests/golden/optimizers, which updates a few parameters, half the way from states loaded anew."""
+    """An optimizer of tests/golden/optimizers, which updates a few parameters; half-way its states are reloaded."""
 
     def __init__(self, folder):
         with open(os.path.join(folder, "optimizer.json"), encoding="utf-8") as file:
@@ -52,7 +52,7 @@ class OptimizerCase:
         return made
 
     def run(self):
-        """Runs all steps; a line for each weight that is not as expected."""
+        """Runs all steps; returns a line for each weight that differs."""
         failures = []
         made = self.create()
         weights = {param: self.arrays["weight:0:" + param].copy() for param in self.head["params"]}
@@ -71,7 +71,7 @@ class OptimizerCase:
 
 
 class Source:
-    """What a manager is made from."""
+    """The arguments that a manager is created from."""
 
     def __init__(self, batch_size, data, label, key):
         self.batch_size, self.provide_data, self.provide_label, self.default_bucket_key = batch_size, data, label, key
@@ -89,7 +89,7 @@ class Scenario:
         return self.head["level"]
 
     def run(self):
-        """Runs all steps; a line for each thing that is not as expected."""
+        """Runs all steps; returns a line for each difference."""
         failures = []
         for number, step in enumerate(self.head["steps"]):
             place = f"step {number} {step['op']}: "
@@ -295,7 +295,7 @@ class Scenario:
         executor.copy_params_from(self.named(step.get("arg")), self.named(step.get("aux")))
 
     def targets(self, step, group):
-        """Zeros for the mean of each array, of the type that the step asks for; only of the names it gives."""
+        """Zeros as targets for the means, of the type that the step asks for; only of the names it gives."""
         names = group._names(_abi.GroupList.PARAMS), group.symbol.list_auxiliary_states()
         types = step.get("target_types") or {}
         made = []
@@ -395,7 +395,7 @@ class Scenario:
         sgd.use_symbol(self.symbol(step["symbol"]))
         group, mode = self.group(step), MODE[step["mode"]]
         names = group._names(_abi.GroupList.PARAMS)
-        if mode == "store":  # which starts from device 0's parameters, and gives them to all
+        if mode == "store":  # "store" starts from device 0's parameters, and copies them to all
             group.set_params({name: arrays[0] for name, arrays in zip(names, group.param_arrays)}, {})
         self.keep("optimizer", step, (sgd, mode))
         mults = {name: sgd.mult(name) for name in names}

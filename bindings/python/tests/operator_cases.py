@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions of arrays and symbols, and what a library, Cohort or MXNet, answers to them."""
+"""Expressions of arrays and symbols, and the results that a library, Cohort or MXNet, gives."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def of_arrays(library, expression, dtype):
 
 
 def in_place(library, statement, dtype):
-    """What another name of the array, and a slice, hold afterwards."""
+    """The contents of another reference to the array, and of a slice, afterwards."""
     a, b = _inputs(library, dtype)
     part, names = a[1:2], {"a": a, "b": b}
     exec(statement, names)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes operators.json: what MXNet 1.9.1 answers to the expressions of test_operators.py. Run it with a Python that has it."""
+"""Writes operators.json: MXNet 1.9.1's results for the expressions of test_operators.py. Run it with a Python that has
+MXNet."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a file of tests and writes TAP: a test is called by the sentence that it proves, its name.
+"""Runs a file of tests and writes TAP; a test is named by the sentence that it proves.
 
     run_tap.py FILE
 """
@@ -20,7 +20,7 @@ class Tap(unittest.TestResult):
     def _line(self, test, verdict, why=None):
         name = test.id().rsplit(".", 1)[-1]
         name = (name[5:] if name.startswith("test_") else name).replace("_", " ")
-        self.lines[name] = verdict  # a test that ends well and leaves something behind has failed after all
+        self.lines[name] = verdict  # a test that succeeds but leaves objects behind fails after all
         if why is not None:
             text = why if isinstance(why, str) else "".join(traceback.format_exception(*why))
             print("".join(f"# {line}\n" for line in text.splitlines()), end="", flush=True)

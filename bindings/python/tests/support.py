@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share. At the end of each no object of the library, and no function that it was given, is left."""
+"""Shared by the tests. At the end of each test no object of the library, and no callback, may be left."""
 
 import gc
 import logging
@@ -19,10 +19,10 @@ class Case(unittest.TestCase):
     def setUp(self):
         gc.collect()
         cohort.wait_all()
-        self.before = cohort.live_handles(), _library.num_callbacks()  # (0, 0), but after a test that has failed
+        self.before = cohort.live_handles(), _library.num_callbacks()  # (0, 0), except after a test that has failed
 
     def run(self, result=None):
-        """The body's own variables are gone when it is counted what is left."""
+        """The body's own variables are gone when the remaining objects are counted."""
         found = super().run(result)
         errors = result.errors + result.failures if result is not None else []
         if not any(test is self for test, _ in errors):
@@ -49,7 +49,7 @@ def mlp():
 
 
 def linear():
-    """out = data * w', without a loss: its gradient is what is passed back."""
+    """out = data * w', without a loss: its gradient is the head gradient."""
     return sym.FullyConnected(sym.Variable("data"), num_hidden=1, no_bias=True, name="fc")
 
 
@@ -58,7 +58,7 @@ def batch(data, label=None):
 
 
 class Source:
-    """Anything with descriptors, as a manager wants it."""
+    """An object with descriptors, as a manager expects it."""
 
     def __init__(self, batch_size=4, data=(("data", (4, 4)),), label=(("softmax_label", (4,)),), key=None):
         self.batch_size, self.provide_data, self.provide_label = batch_size, list(data), list(label or [])

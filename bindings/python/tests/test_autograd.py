@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of what is computed with arrays."""
+"""Gradients of imperative computations."""
 
 import gc
 import threading
@@ -32,7 +32,7 @@ class Gradients(Case):
             y = x * x + 2 * x - paused
         self.assertEqual((autograd.is_recording(), autograd.is_training()), (False, False))
         self.assertEqual(autograd.num_recorded(), 4)
-        self.assertEqual(len(autograd.get_symbol(y).list_arguments()), 2)  # x, and what was computed in the pause
+        self.assertEqual(len(autograd.get_symbol(y).list_arguments()), 2)  # x, and the result computed in the pause
         y.backward()
         self.near(x.grad, [4, 6, 8])
         self.assertEqual(autograd.num_recorded(), 0)
@@ -256,7 +256,7 @@ class Functions(Case):
     def test_what_a_function_holds_goes_with_the_tape(self):
         x = marked([1, 2])
         with autograd.record():
-            y = Square()(x)  # which holds x, which holds the tape, which holds it
+            y = Square()(x)  # y refers to x, which refers to the tape, which refers to y
         gone = weakref.ref(x)
         del x, y
         gc.collect()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is given, a call does its work or raises; the process lives, and objects stay usable. The first sweep is made
-from bindings/abi.json, function by function of the C interface; the second one goes over the classes."""
+"""With any arguments a call works or raises; the process survives, and objects stay usable. The first sweep is
+generated from bindings/abi.json, function by function of the C interface; the second one covers the classes."""
 
 import ctypes
 import inspect
@@ -70,7 +70,7 @@ class Interface(Case):
         return self.tape.value if kind == "cohort_tape" else self.made[kind].handle
 
     def valid(self, param, kept):
-        """A value that is no error by itself; for a list one entry, or as many as its count gets."""
+        """A valid value; for a list one entry, or as many as its count says."""
         kind, out, many = param["kind"], param["direction"] != "in", "list" in param
         by_address = param["type"].endswith("*")
         if kind == "handle":
@@ -118,7 +118,8 @@ class Interface(Case):
         return FAMILIES[param["family"]][-1] if kind == "constant" else 1
 
     def call(self, function, changed):
-        """Calls with valid values but for those that are changed; the class of error, or None. What comes out is freed."""
+        """Calls with valid values except for those that are replaced; the class of error, or None. Frees any
+        results."""
         kept, arguments = [], []
         for param in function["params"]:
             arguments.append(changed[param["name"]] if param["name"] in changed else self.valid(param, kept))
@@ -140,7 +141,7 @@ class Interface(Case):
                 nd._Deleter(deleter)(managed)
         return found
 
-    # What hangs until the caller does something, changes the process, or reads memory that no test may make up.
+    # Calls that wait for the caller, change the process, or read memory that a test must not make up.
     LEFT_OUT = (
         "cohort_set_log",
         "cohort_ndarray_from_dlpack",
@@ -155,10 +156,11 @@ class Interface(Case):
                 yield function
 
     def sweep(self, values):
-        """Calls each function with each bad value that ``values(param)`` gives; lines of what was not refused."""
+        """Calls each function with each bad value that ``values(param)`` gives; returns lines of those that were not
+        refused."""
         wrong, number = [], 0
         before = os.getcwd()
-        os.chdir(self.folder.name)  # for what is written under odd names
+        os.chdir(self.folder.name)  # for files written under odd names
         try:
             for function in self.functions():
                 for param in function["params"]:
@@ -206,7 +208,7 @@ class Interface(Case):
         self.assertGreater(self.sweep(odd), 100)
 
     def test_numbers_at_their_ends_end_no_process(self):
-        """They may be right; that a call comes back is all that is asked."""
+        """They may be valid; the test only requires that the call returns."""
         ends = {
             "int32": [-(2**31), -1, 2**31 - 1],
             "int64": [-(2**63), -1, 2**63 - 1],
@@ -217,7 +219,7 @@ class Interface(Case):
         try:
             for function in self.functions():
                 for param in function["params"]:
-                    # Counts and sizes are the caller's word about his own memory.
+                    # Counts and sizes describe the caller's own memory.
                     if param["direction"] == "in" and not param["type"].endswith("*") and param["name"] != "num_axes":
                         for value in ends.get(param["kind"], []):
                             self.call(function, {param["name"]: value})
@@ -246,7 +248,7 @@ class Interface(Case):
 
 
 class Odd:
-    """Refuses whatever it can."""
+    """An object that refuses every operation."""
 
     def __getattr__(self, name):
         raise AttributeError(name)
@@ -307,7 +309,7 @@ def odd_values():
     ]
 
 
-# What a class of Python's own does about values that no function of it takes.
+# Python's own exceptions for values that the class does not handle.
 PYTHONS = (cohort.CohortError, TypeError)
 
 
@@ -354,7 +356,7 @@ class Classes(Case):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.addCleanup(os.chdir, ROOT)
-        os.chdir(folder.name)  # for what is saved under odd names
+        os.chdir(folder.name)  # for files saved under odd names
 
     def test_of_arrays(self):
         self.try_all(lambda: nd.zeros((2, 2)), self.methods(nd.NDArray) + ["__getitem__", "__add__", "__sub__"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation shows is so: the examples of the README and of the classes run, and say what is written there."""
+"""The examples of the README and of the classes run, and give the results that are written there."""
 
 import contextlib
 import doctest

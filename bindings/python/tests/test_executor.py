@@ -108,7 +108,7 @@ class Executors(Case):
         handles = cohort.live_handles()
         weight = executor.arg_arrays[1]
         executor.close()
-        self.assertEqual(cohort.live_handles(), handles - 2)  # it, and data, which nobody else holds
+        self.assertEqual(cohort.live_handles(), handles - 2)  # it, and data, which nothing else refers to
         self.near(output, [[43]])
         self.near(weight, [[1, 10]])
         for ask in ("outputs", "arg_dict", "grad_arrays", "aux_dict", "grad_req"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What MXNet 1.9.1 computed: scenario by scenario, all but those of the level "module", which is no part of these classes;
-and optimizer by optimizer."""
+"""Compares with MXNet 1.9.1, scenario by scenario (all but those of the level "module", which these classes do not
+have), and optimizer by optimizer."""
 
 import os
 import unittest

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mxnet.executor_manager, item by item: its classes with their arguments, defaults, attributes and errors. The numbers are
-those of tests/contract."""
+"""mxnet.executor_manager, item by item: its classes with their arguments, defaults, attributes and errors. The
+numbers are those of tests/contract."""
 
 import inspect
 import logging

@@ -92,7 +92,7 @@ class Arrays(Case):
                     np.testing.assert_array_equal(chosen, whole[key])
                     self.assertEqual((chosen.shape, chosen.dtype), (whole[key].shape, whole[key].dtype))
                     other = random.randint(0, 2, size=whole[key].shape).astype(dtype)
-                    lists = [other.tolist()] if other.size else []  # those of NumPy's do not fit where there is nothing
+                    lists = [other.tolist()] if other.size else []  # nested lists of an empty array have no shape
                     for value in [1, other, nd.array(other, dtype=dtype), *lists]:
                         expected, array = whole.copy(), nd.array(whole, dtype=dtype)
                         array[key] = expected[key] = value if not isinstance(value, nd.NDArray) else other
@@ -183,7 +183,7 @@ class Arrays(Case):
         for version, name in ((None, "dltensor"), ((1, 0), "dltensor_versioned")):
             capsule = made.__dlpack__(max_version=version)
             self.assertIn(f'"{name}"', repr(capsule))
-            del capsule  # gives back what it lent
+            del capsule  # gives the memory back
             taken = nd.from_dlpack(made.__dlpack__(max_version=version))
             self.near(taken, [1, 2])
             taken[:] = [3, 4]
@@ -193,7 +193,7 @@ class Arrays(Case):
         capsule = made.__dlpack__()
         nd.from_dlpack(capsule)
         with self.raises(cohort.InvalidArgumentError, "__dlpack__"):
-            nd.from_dlpack(capsule)  # it has been taken
+            nd.from_dlpack(capsule)  # it has been taken already
 
     def test_operators_are_functions_with_the_registrys_documentation(self):
         self.near(nd.dot(nd.array([[1, 2]]), nd.array([[3], [4]])), [[11]])

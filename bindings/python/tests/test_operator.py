@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of the program's own."""
+"""Custom operators."""
 
 import unittest
 
@@ -11,7 +11,7 @@ from support import Case
 
 
 class Softmax(operator.CustomOp):
-    """That of MXNet's own example."""
+    """The operator of MXNet's own example."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         x = in_data[0].asnumpy()
@@ -23,7 +23,7 @@ class Softmax(operator.CustomOp):
         y = out_data[0].asnumpy()
         y[np.arange(len(label)), label] -= 1
         self.assign(in_grad[0], req[0], nd.array(y))
-        in_grad[1][:] = 0  # of the label, whether anybody wants it or not
+        in_grad[1][:] = 0  # of the label, whether it is wanted or not
 
 
 class SoftmaxProp(operator.CustomOpProp):
@@ -118,7 +118,7 @@ class Operators(Case):
                 self.near(executor.grad_dict["data"], np.full((2, 3), 6 * passes))
                 self.near(executor.aux_dict["scale_count"], [passes])
         self.assertEqual(seen[0], ("cpu(0)", [(2, 3)], [np.dtype("float32")], 2))
-        with self.raises(cohort.StateError, "closed"):  # working memory is not kept
+        with self.raises(cohort.StateError, "closed"):  # working memory cannot be kept
             seen[1].asnumpy()
         self.near(nd.Custom(nd.array([1, 2]), nd.zeros(1), op_type="py_scale", factor=2), [2, 4])
         operator.unregister("py_scale")
@@ -167,7 +167,7 @@ class Operators(Case):
             def __init__(self, weight):
                 super().__init__(need_top_grad=False)
 
-        operator.register("py_loss")(Loss)  # which wants an attribute, so that it is not known to be a loss
+        operator.register("py_loss")(Loss)  # it requires an attribute, so it is not known to be a loss
         with self.raises(cohort.InvalidArgumentError, r'register\("py_loss", need_top_grad=False\)'):
             sym.Custom(sym.Variable("data"), op_type="py_loss", weight=1)
         operator.register("py_loss", need_top_grad=False)(Loss)

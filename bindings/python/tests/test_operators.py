@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's operators and methods of arrays and symbols: each answers what MXNet answers."""
+"""Python's operators and methods of arrays and symbols give the same as MXNet's."""
 
 import json
 import operator
@@ -35,7 +35,7 @@ class Operators(Case):
         self.near(made, [10, 2, 3, 5])
         np.testing.assert_array_equal(memory, [10, 2, 3, 5])
         square = nd.array([[1, 2], [3, 4]])
-        square += square[1]  # of which the sum overwrites what it reads
+        square += square[1]  # the sum overwrites one of its inputs
         self.near(square, [[4, 6], [6, 8]])
         with self.assertRaises(cohort.ShapeError):
             rows += nd.ones((3,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which types a network computes, and the factor on its loss."""
+"""The types in which a network computes, and the loss scale."""
 
 import os
 import tempfile
@@ -15,13 +15,13 @@ from support import Case, Source, batch, linear, mlp
 
 
 def wide():
-    """Two layers of 16, each alone enough for units of narrow types."""
+    """Two layers of 16, each large enough for the processor's units for narrow types."""
     first = sym.FullyConnected(sym.Variable("data"), num_hidden=16, no_bias=True, name="first")
     return sym.FullyConnected(first, num_hidden=16, no_bias=True, name="second")
 
 
 def computes_in(executor, dtype):
-    """The nodes of which the text of debugging says so."""
+    """The nodes that compute in a narrow type according to the debug text."""
     found, name = [], None
     for line in executor.debug_str().splitlines():
         if line.startswith("Op:"):
@@ -176,7 +176,7 @@ class Precision(Case):
         np.testing.assert_array_equal(gradients[1], gradients[0])
 
     def test_gradients_are_summed_in_bfloat16_if_so_said(self):
-        between, above = 1 + 3 / 512, 1 + 4 / 512  # the second is a number of bfloat16
+        between, above = 1 + 3 / 512, 1 + 4 / 512  # bfloat16 can represent the second one
         for dtype, expected in (("float32", between), ("bfloat16", above)):
             group = DataParallelExecutorGroup(
                 linear(),

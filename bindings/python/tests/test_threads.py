@@ -20,7 +20,7 @@ from support import Case, Source, batch, linear, mlp
 
 
 def in_threads(num, work):
-    """Runs work(i) in threads that begin together; what any of them raised."""
+    """Runs work(i) in threads that begin together; returns the exceptions they raised."""
     raised, ready = [], threading.Barrier(num)
 
     def run(i):
@@ -68,7 +68,7 @@ class Threads(Case):
         self.assertEqual(metric.get()[1], 1.0)
 
     def test_what_a_call_uses_beside_its_object_is_used_by_one_after_the_other(self):
-        """A calibration, the executor that it watches, and what others are bound with."""
+        """A calibration, the executor that it watches, and objects that others are bound with."""
         inside, go_on = threading.Event(), threading.Event()
 
         class Held(operator.CustomOp):

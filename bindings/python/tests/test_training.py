@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training as one call, the digits over three uneven devices, and prediction from a checkpoint of MXNet's."""
+"""Training in one call, the digits over three uneven devices, and prediction from an MXNet checkpoint."""
 
 import contextlib
 import importlib.util
@@ -25,7 +25,7 @@ def digits():
 
 
 def clouds(num=90, seed=2):
-    """Three clouds of points that a line parts, and which each belongs to."""
+    """Three linearly separable clouds of points, and the class of each."""
     random = np.random.RandomState(seed)
     label = np.arange(num) % 3
     data = random.normal(size=(num, 4)) * 0.3
@@ -151,7 +151,7 @@ class Training(Case):
 
 class Prediction(Case):
     def checkpoint(self, folder):
-        """What MXNet 1.9.1 wrote: a network and its parameters, with the scenario's own inputs and outputs."""
+        """A network and its parameters written by MXNet 1.9.1, with the scenario's own inputs and outputs."""
         golden = os.path.join(ROOT, "tests", "golden", "group", "lenet_2dev")
         shutil.copy(os.path.join(golden, "symbol.json"), os.path.join(folder, "net-symbol.json"))
         shutil.copy(os.path.join(golden, "init.params"), os.path.join(folder, "net-0007.params"))
@@ -184,7 +184,7 @@ class Prediction(Case):
         with self.raises(cohort.UnknownNameError, "no argument 'dat'; it has: data, fc_weight, target"):
             Predictor(net, params, dat=(1, 2))
         of_label = sym.FullyConnected(sym.Variable("data"), sym.Variable("a_label"), num_hidden=1, no_bias=True)
-        with self.raises(cohort.UnknownNameError, "a_label"):  # no label of a loss, whatever it is called
+        with self.raises(cohort.UnknownNameError, "a_label"):  # no label of a loss, whatever its name
             Predictor(of_label, {}, data=(1, 2))
 
     def test_what_is_missing_is_said(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's operators, and the registry's operators as methods, of arrays and of symbols."""
+"""Python's operators, and the registry's operators as methods, for arrays and symbols."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T", bound="Operand")
 
 
 class Names(NamedTuple):
-    """What one of Python's operators is called in the registry."""
+    """The registry's names for one of Python's operators."""
 
-    arrays: str  # of two arrays, which broadcast
-    symbols: str  # of two symbols, which do not
+    arrays: str  # for two arrays, with broadcasting
+    symbols: str  # for two symbols, without
     scalar: str  # with a number on the right
     reversed: str  # with a number on the left
 
@@ -42,12 +42,12 @@ def is_number(value: Any) -> bool:
 
 
 class Operand(Handle):
-    """An array or a symbol. ``==`` and ``!=`` compare elements: ``is`` tells whether two are one object. The operators of the
-    registry are methods, whose first input the object is: ``x.mean(axis=0)``."""
+    """An array or a symbol. ``==`` and ``!=`` compare elements; use ``is`` to compare objects. The operators of the
+    registry are methods, whose first input is the object: ``x.mean(axis=0)``."""
 
     @staticmethod
     def _function_of(name: str) -> Callable[..., Any]:
-        """The function of the registry's operator of that name, for objects of this class."""
+        """The function for the registry's operator of that name, for objects of this class."""
         raise NotImplementedError
 
     def _arithmetic(self, names: Names, other: Any, swapped: bool) -> Any:
@@ -55,7 +55,7 @@ class Operand(Handle):
         raise NotImplementedError
 
     def _compared(self, names: Names, other: Any) -> Any:
-        # Were it NotImplemented, Python would compare identities.
+        # With NotImplemented Python would compare identities.
         found = self._arithmetic(names, other, False)
         if found is NotImplemented:
             kind = type(self).__name__
@@ -125,7 +125,7 @@ class Operand(Handle):
         return self._function_of("abs")(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # nobody's method, and no reason to ask the library
+        if name.startswith("_"):  # never an operator: do not ask the library
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return MethodType(self._function_of(name), self)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DLPack's capsules, in which libraries lend each other arrays."""
+"""DLPack's capsules, through which libraries share arrays without a copy."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _python.PyCapsule_IsValid.restype = ctypes.c_int
 _python.PyCapsule_IsValid.argtypes = [ctypes.py_object, c_char_p]
 _python.PyCapsule_SetName.restype = ctypes.c_int
 _python.PyCapsule_SetName.argtypes = [ctypes.py_object, c_char_p]
-# The same of a capsule that is going: no reference may be taken on it any more.
+# The same for a capsule that is being destroyed, of which no reference may be taken any more.
 _valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", _python))
 _pointer_at = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", _python))
 
 _NAMES = {True: b"dltensor_versioned", False: b"dltensor"}
 _USED = {True: b"used_dltensor_versioned", False: b"used_dltensor"}
-# Where a struct has its deleter, and its tensor.
+# Offsets of the deleter and of the tensor in a struct.
 _DELETER_AT = {True: 2 * 4 + 8, False: 8 + 8 + 4 + 4 + 8 + 8 + 8 + 8}
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
 
 
 @ctypes.PYFUNCTYPE(None, c_void_p)
 def _capsule_goes(capsule: int) -> None:
-    """Nobody took the capsule: what it lends is given back."""
+    """Nobody took the capsule: the memory it shares is given back."""
     for versioned, name in _NAMES.items():
         if _valid_at(capsule, name):
             managed = _pointer_at(capsule, name)
@@ -46,11 +46,11 @@ def to_capsule(managed: Optional[int], versioned: bool) -> Any:
 
 
 def taken(source: Any) -> Optional[int]:
-    """The handle of an array on what another library lends."""
+    """The handle of an array on memory that another library shares."""
     if hasattr(source, "__dlpack__"):
         try:
             capsule = source.__dlpack__(max_version=(1, 0))
-        except TypeError:  # it knows no versions yet
+        except TypeError:  # a version of DLPack without max_version
             capsule = source.__dlpack__()
     else:
         capsule = source
@@ -61,4 +61,4 @@ def taken(source: Any) -> Optional[int]:
             made = out_handle(take, managed)
             _python.PyCapsule_SetName(capsule, _USED[versioned])
             return made
-    raise InvalidArgumentError(f"from_dlpack: expected what has __dlpack__, found {describe(source)}", "source")
+    raise InvalidArgumentError(f"from_dlpack: expected an object with __dlpack__, found {describe(source)}", "source")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's basic indexing, axis by axis: whole numbers, slices, ``...`` and None."""
+"""NumPy's basic indexing, axis by axis: integers, slices, ``...`` and None."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Axis = Tuple[int, int, int]  # begin, length, step
 
 
 class Region(NamedTuple):
-    """What a key chooses of an array."""
+    """The elements that a key selects from an array."""
 
-    rows: List[int]  # numbers at the front: a row of a row
-    axes: List[Axis]  # of what is left; a number is a range of one
-    shape: Tuple[int, ...]  # without the axes of numbers, with those of None
+    rows: List[int]  # integers at the front: a row of a row
+    axes: List[Axis]  # of the remaining axes; an integer is a range of length one
+    shape: Tuple[int, ...]  # without the axes of integers, with those of None
 
     @property
     def lengths(self) -> Tuple[int, ...]:
         return tuple(length for _, length, _ in self.axes)
 
     def attrs(self) -> Dict[str, Any]:
-        """Of the operator ``slice``. An end before the first element is None."""
+        """Attributes of the operator ``slice``. An end before the first element is None."""
         ends = [begin + length * step for begin, length, step in self.axes]
         return {
             "begin": tuple(begin for begin, _, _ in self.axes),
@@ -51,11 +51,11 @@ def region_of(key: Any, shape: Tuple[int, ...]) -> Region:
             )
     given = sum(item is not None and item is not Ellipsis for item in items)
     if given > len(shape):
-        raise IndexError(f"{given} indices of an array of {len(shape)} axes")
+        raise IndexError(f"found {given} indices for an array of {len(shape)} axes")
     if Ellipsis not in items:
         items.append(Ellipsis)
     if items.count(Ellipsis) > 1:
-        raise IndexError("'...' stands once in a key")
+        raise IndexError("a key may contain '...' only once")
     at = items.index(Ellipsis)
     items[at : at + 1] = [slice(None)] * (len(shape) - given)
 
@@ -82,7 +82,7 @@ def region_of(key: Any, shape: Tuple[int, ...]) -> Region:
 
 
 def is_rows(region: Region, shape: Tuple[int, ...]) -> Optional[Tuple[int, int]]:
-    """Begin and end, where the axes left, of these lengths, are a range of the first one: a view."""
+    """Begin and end, if the selection from the remaining axes is a range of the first one, which is a view."""
     whole = all(axis == (0, length, 1) for axis, length in zip(region.axes[1:], shape[1:]))
     if not region.axes or not whole or len(region.shape) != len(shape) or region.axes[0][2] != 1:
         return None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C interface as Python functions that raise, what crosses it, and the lives of handles and callbacks.
+"""The C interface as Python functions that raise, conversion of arguments and results, and the lifetimes of handles and
+callbacks.
 
-Calls release Python's global lock. Each object has a lock of its own, held while a call works on it, so that two threads
+Calls release Python's global lock. Each object has its own lock, held while a call works on it, so that two threads
 that use one object wait for each other and others do not.
 """
 
@@ -42,7 +43,7 @@ _SONAME = f"libcohort.so.{_abi.SOVERSION}"
 
 
 def _candidates() -> List[str]:
-    """Where the library is looked for: where COHORT_LIB says, in this package, where the linker looks."""
+    """The library's path: from COHORT_LIB, in this package, or on the linker's path."""
     place = os.environ.get("COHORT_LIB")
     if place:
         return [os.path.join(place, "libcohort.so") if os.path.isdir(place) else place]
@@ -66,20 +67,21 @@ _library, PATH = _load()
 
 
 class _Thread(threading.local):
-    """What a thread that is inside a call knows."""
+    """State of a thread that is inside a call."""
 
-    depth = 0  # callbacks that are running, one inside the other
-    thrown: Optional[Tuple[int, BaseException]] = None  # what one died of, on its way to the caller at that depth
+    depth = 0  # callbacks that are running, one inside another
+    thrown: Optional[Tuple[int, BaseException]] = None  # a callback's exception, for the caller at that depth
 
 
 _thread = _Thread()
-_throwing: Set[int] = set()  # threads that may have something in `thrown`: the others need not look
-_released: Deque[Any] = deque()  # owners of memory that the library is done with; let go outside its callbacks
+_throwing: Set[int] = set()  # threads that may have something in `thrown`: the others need not check
+_released: Deque[Any] = deque()  # owners of memory that the library is done with; released outside its callbacks
 _unfreed: Deque[Tuple[Callable[[int], None], int]] = deque()  # handles whose last use ended inside a callback
 
 
 def _after_call(result: Optional[int], function: Any, arguments: Any) -> None:
-    """Raises what a call returned, or what a callback in it died of; frees what could not be freed inside it."""
+    """Raises the error that a call returned or that a callback in it raised; frees what could not be freed inside the
+    callback."""
     if result or _throwing or _released or _unfreed:
         _end_call(result)
 
@@ -154,18 +156,18 @@ PATH = PATH if os.sep in PATH else _SONAME
 
 @atexit.register
 def _wait_at_the_end() -> None:
-    """Nothing that Python lent may go while queued work reads it."""
+    """At exit: waits, because queued work may still read memory that Python owns."""
     try:
         lib.cohort_wait_all()
-    except Exception:  # whose work it was is told there
+    except Exception:  # the owner of the failed work has been told
         pass
 
 
-# ---- what goes in ------------------------------------------------------------------------------------------------------
+# ---- arguments -------------------------------------------------------------------------------------------------------
 
 
 def to_text(value: Any, what: str) -> bytes:
-    """Text as the library reads it."""
+    """Text as bytes in UTF-8."""
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{what}: expected text, found {describe(value)}", what)
     if "\0" in value:
@@ -173,7 +175,7 @@ def to_text(value: Any, what: str) -> bytes:
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InvalidArgumentError(f"{what}: no UTF-8: {error}", what) from None
+        raise InvalidArgumentError(f"{what}: invalid UTF-8: {error}", what) from None
 
 
 def to_optional_text(value: Any, what: str) -> Optional[bytes]:
@@ -191,7 +193,7 @@ def to_path(value: Any, what: str) -> bytes:
 
 
 def describe(value: Any) -> str:
-    """A value in a message, cut short."""
+    """A value for a message, shortened."""
     try:
         text = repr(value)
     except Exception:
@@ -200,7 +202,7 @@ def describe(value: Any) -> str:
 
 
 def to_int(value: Any, what: str, low: int = -(2**63), high: int = 2**63 - 1) -> int:
-    """A whole number in a range; ctypes itself would cut off what does not fit."""
+    """An integer in a range; ctypes itself would truncate larger ones."""
     try:
         number = value.__index__()
     except (AttributeError, TypeError):
@@ -215,10 +217,10 @@ def to_size(value: Any, what: str) -> int:
 
 
 def to_bool(value: Any, what: str) -> int:
-    """What is true, as 1 or 0."""
+    """A truth value, as 1 or 0."""
     try:
         return 1 if value else 0
-    except Exception as error:  # an array of several elements is neither
+    except Exception as error:  # an array of several elements has no truth value
         raise InvalidArgumentError(f"{what}: expected True or False, found {describe(value)} ({error})", what) from None
 
 
@@ -232,7 +234,7 @@ def to_real(value: Any, what: str) -> float:
 
 
 def to_list(value: Any, what: str) -> List[Any]:
-    """What can be gone through, but text."""
+    """A list of anything iterable but text."""
     if value is None:
         return []
     if isinstance(value, (str, bytes, Mapping)):
@@ -252,7 +254,7 @@ def to_dict(value: Any, what: str) -> Dict[Any, Any]:
 
 
 def to_shape(value: Any, what: str) -> Tuple[Any, int]:
-    """Lengths as an array of C's, and their number."""
+    """Lengths as a C array, and their number."""
     lengths = [value] if hasattr(value, "__index__") else to_list(value, what)
     if len(lengths) > _abi.MAX_AXES:
         raise InvalidArgumentError(f"{what}: expected at most {_abi.MAX_AXES} axes, found {len(lengths)}", what)
@@ -261,24 +263,24 @@ def to_shape(value: Any, what: str) -> Tuple[Any, int]:
 
 
 def texts(values: Iterable[Any], what: str) -> Any:
-    """A list of text as an array of C's, which keeps the text alive. An empty one is not NULL."""
+    """A list of text as a C array, which keeps the text alive. An empty one is not NULL."""
     found = [to_text(value, what) for value in to_list(values, what)]
     return (c_char_p * max(len(found), 1))(*found)
 
 
 def pointers(handles: Sequence[Optional["Handle"]], what: str) -> Any:
-    """A list of objects as an array of C's."""
+    """A list of objects as a C array."""
     return (c_void_p * len(handles))(*(None if handle is None else handle.handle for handle in handles))
 
 
 def attributes(values: Mapping[str, Any], what: str) -> Tuple[Any, Any, int]:
-    """Keys, values and their number. What is None is left out."""
+    """Keys, values and their number. Values of None are left out."""
     given = {key: value for key, value in to_dict(values, what).items() if value is not None}
     return texts(list(given), what), texts([attribute_text(value) for value in given.values()], what), len(given)
 
 
 def attribute_text(value: Any) -> str:
-    """An attribute as MXNet spells it: (2, 2), 0.1, True, relu."""
+    """An attribute in MXNet's spelling: (2, 2), 0.1, True, relu."""
     if isinstance(value, str):
         return value
     if isinstance(value, (list, tuple)):
@@ -288,12 +290,12 @@ def attribute_text(value: Any) -> str:
         value = value.item()
     if isinstance(value, (bool, int, float)):
         return repr(value)
-    if isinstance(value, type) or hasattr(value, "kind") and hasattr(value, "name"):  # a type of NumPy's
+    if isinstance(value, type) or hasattr(value, "kind") and hasattr(value, "name"):  # a NumPy type
         return str(getattr(value, "name", None) or value.__name__)
     raise InvalidArgumentError(f"attribute: expected text, a number or a tuple, found {describe(value)}")
 
 
-# ---- what comes out ----------------------------------------------------------------------------------------------------
+# ---- what comes out --------------------------------------------------------------------------------------------------
 
 
 def from_text(value: Optional[bytes]) -> str:
@@ -301,7 +303,7 @@ def from_text(value: Optional[bytes]) -> str:
 
 
 def out_handle(function: Any, *arguments: Any) -> Optional[int]:
-    """The handle that a call gives in its last parameter."""
+    """The handle that a call returns through its last parameter."""
     out = c_void_p()
     function(*arguments, byref(out))
     return out.value
@@ -336,9 +338,10 @@ def list_of_names(count: Any, at: Any, *arguments: Any) -> List[str]:
     return [out_text(at, *arguments, i) or "" for i in range(out_int(count, *arguments))]
 
 
-# ---- callbacks ---------------------------------------------------------------------------------------------------------
+# ---- callbacks -------------------------------------------------------------------------------------------------------
 
-# Weakly: who gives a function to an object may well hold that object, and both are to go when nobody else holds them.
+# Weak references: the owner of a function may itself hold the object the function is given to; both must be
+# collectable.
 _functions: "weakref.WeakValueDictionary[int, Numbered]" = weakref.WeakValueDictionary()
 _last_id = 0
 _ids = threading.Lock()
@@ -346,8 +349,8 @@ _trampolines: Dict[Any, Any] = {}
 
 
 def _trampoline(kind: Any, always: bool, method: str) -> Any:
-    """One C function for each kind of callback, which lives as long as the process and finds the function of Python's by
-    the number in user_data: no callback can reach freed memory, whatever still holds it."""
+    """One C function for each kind of callback, which lives as long as the process and looks up the Python function
+    by the number in user_data: no callback can reach freed memory, whatever still refers to it."""
     key = kind, method
     if key not in _trampolines:
         gives = kind._restype_ is not None
@@ -361,7 +364,7 @@ def _trampoline(kind: Any, always: bool, method: str) -> Any:
             try:
                 result = getattr(callback, method)(*arguments[:-1])
                 return int(result or 0) if gives else None
-            except BaseException as error:  # it goes on behind the call that this runs in
+            except BaseException as error:  # it is raised after the library's call
                 _throwing.add(threading.get_ident())
                 _thread.thrown = (_thread.depth - 1, error)
                 return 1 if gives else None
@@ -373,7 +376,7 @@ def _trampoline(kind: Any, always: bool, method: str) -> Any:
 
 
 class Numbered:
-    """What the library knows by a number, which is its user_data, for as long as this object lives."""
+    """An object known to the library by a number, the user_data of its callbacks, for as long as it lives."""
 
     def __init__(self) -> None:
         global _last_id
@@ -383,14 +386,14 @@ class Numbered:
         _functions[self.number] = self
 
     def _entry(self, kind: Any, method: str, always: bool = False) -> Any:
-        """The C function that calls a method of this object. With ``always`` it does so even while what another one has
-        raised is on its way."""
+        """The C function that calls a method of this object. With ``always`` it does so even while an exception of
+        another callback is pending."""
         return _trampoline(kind, always, method)
 
 
 class Callback(Numbered):
-    """A function of Python's as the library calls it: ``pointer`` and ``number`` are what it is given. It is called for as
-    long as this object lives."""
+    """A Python function as a callback; pass ``pointer`` and ``number`` to the library. It is called for as long as
+    this object lives."""
 
     def __init__(self, kind: Any, function: Callable[..., Any], always: bool = False) -> None:
         if not callable(function):
@@ -405,24 +408,24 @@ def num_callbacks() -> int:
 
 
 def null(kind: Any) -> Any:
-    """No callback."""
+    """The null callback."""
     return kind()
 
 
 def release_later(owner: Any) -> None:
-    """For deleters, which must not call the library: an owner's end may."""
+    """Called by deleters, which must not call the library; releasing the owner could."""
     _released.append(owner)
 
 
-# ---- handles -----------------------------------------------------------------------------------------------------------
+# ---- handles ---------------------------------------------------------------------------------------------------------
 
 H = TypeVar("H", bound="Handle")
 _RLock: Any = type(threading.RLock())  # threading.RLock is no class
 
 
 class Family(_RLock):
-    """The lock of one object, or of those that share memory and so are used by one thread at a time; and the functions
-    that they call, which live as long as one of them does."""
+    """The lock of one object, or of several that share memory and may be used by one thread at a time only; and the
+    callbacks that they call, which live as long as one of them."""
 
     __slots__ = ("callbacks",)
 
@@ -431,17 +434,17 @@ class Family(_RLock):
 
 
 class Handle:
-    """An object of the library's. It is freed when nothing refers to it, or by ``close()`` or at the end of ``with``.
+    """A library object. It is freed when nothing refers to it, by ``close()``, or at the end of ``with``.
 
-    A closed object raises StateError, whatever is asked of it.
+    Any use of a closed object raises StateError.
     """
 
     _free_name = ""
-    _pointer: Optional[int] = None  # NULL: closed, or not made
+    _pointer: Optional[int] = None  # NULL: closed, or not created
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
-            f"{type(self).__name__}: a class of the library's is not derived from, and makes objects in other ways"
+            f"{type(self).__name__}: this class cannot be derived from, and its objects are created by functions"
         )
 
     @classmethod
@@ -475,13 +478,13 @@ class Handle:
             return read(function, self.handle, *arguments)
 
     def close(self) -> None:
-        """Frees the object now, waiting for a call of another thread that uses it. Again does nothing."""
+        """Frees the object now, after waiting for a call of another thread that uses it. Closing again does nothing."""
         lock = getattr(self, "_lock", None)
         if lock is None:
             return
         with lock:
             self._free()
-            self._lock = Family()  # what they call may go
+            self._lock = Family()  # its callbacks may be collected
 
     def _free(self) -> None:
         pointer, self._pointer = self._pointer, None
@@ -498,7 +501,7 @@ class Handle:
         try:
             if self._pointer is not None:
                 self._free()
-        except Exception:  # the interpreter ends, and what this needs has gone before
+        except Exception:  # at interpreter exit the names used here may be gone
             pass
 
     def __enter__(self: H) -> H:
@@ -514,8 +517,8 @@ class Handle:
 
 @contextmanager
 def held(*objects: Any) -> Iterator[None]:
-    """While it lasts no other thread uses these; what is no object of the library is passed over. What runs comes first, a
-    calibration or a metric behind."""
+    """Keeps other threads from using these objects; other values are ignored. The executor or group comes first,
+    then a calibration or a metric."""
     with ExitStack() as stack:
         for one in objects:
             if isinstance(one, Handle):
@@ -534,22 +537,22 @@ def optional_handle(value: Any, kind: Type[Handle], what: str) -> Optional[int]:
 
 
 def live_handles() -> int:
-    """How many objects of the library are alive in this process."""
+    """The number of library objects that are alive in this process."""
     return int(lib.cohort_live_handles())
 
 
 def wait_all() -> None:
-    """Waits until all work queued so far on all devices is done."""
+    """Waits for all work queued so far on all devices."""
     lib.cohort_wait_all()
 
 
 def version() -> str:
-    """The version of the library that is loaded."""
+    """The version of the loaded library."""
     return from_text(lib.cohort_version())
 
 
 def has_feature(name: str) -> bool:
-    """Whether the library that is loaded has a feature, such as "cuda"."""
+    """Whether the loaded library has a feature, such as "cuda"."""
     return bool(lib.cohort_has_feature(to_text(name, "name")))
 
 

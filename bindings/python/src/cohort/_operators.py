@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions for operators, made from the library's registry: of arrays in ``cohort.nd``, of symbols in ``cohort.sym``."""
+"""Functions for operators, made from the library's registry: for arrays in ``cohort.nd``, for symbols in
+``cohort.sym``."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 from ._library import Handle, from_text, lib, list_of_names, out_int, out_text, to_list, to_text
 from .errors import InvalidArgumentError, UnknownNameError
 
-# Set by ndarray.py and symbol.py, which have what these functions are of.
+# Set by ndarray.py and symbol.py, which define the classes these functions work on.
 invoke: Any = None
 to_array: Any = None
 array_type: Any = None
@@ -22,7 +23,7 @@ create: Any = None
 _PRECISIONS = ("own", "narrow", "follows")
 
 
-_draws = count()  # what operators without a seed draw, each call the next: see random.py
+_draws = count()  # seeds of operators that are given none, one per call: see random.py
 
 
 def begin_draws(first: int) -> None:
@@ -35,7 +36,7 @@ class Attribute(NamedTuple):
     type: str
     default: Optional[str]  # None: required
     doc: str
-    low: float  # infinite where there is no bound
+    low: float  # infinite if there is no bound
     high: float
 
 
@@ -47,16 +48,16 @@ class Input(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """What the registry says of an operator."""
+    """The registry's description of an operator."""
 
     name: str
     canonical: str
     doc: str
     attributes: Tuple[Attribute, ...]
     inputs: Tuple[Input, ...]
-    count_attribute: str  # of an operator that takes any number of inputs
+    count_attribute: str  # for an operator with any number of inputs
     outputs: Tuple[str, ...]
-    precision: str  # where a network computes in a narrower type: "narrow", "follows" what comes so, or its "own"
+    precision: str  # in a network of a narrower type: "narrow", "follows" its inputs, or its "own"
 
 
 def next_draw() -> int:
@@ -71,7 +72,7 @@ def names() -> Tuple[str, ...]:
 
 @lru_cache(maxsize=None)
 def operator(name: str) -> Operator:
-    """An operator by name. Unknown: UnknownNameError, which gives the nearest name."""
+    """An operator by name. An unknown name raises UnknownNameError with the nearest name."""
     op = to_text(name, "operator")
     canonical, doc, count = c_char_p(), c_char_p(), c_char_p()
     num_attrs, num_inputs, num_outputs = c_size_t(), c_size_t(), c_size_t()
@@ -138,15 +139,16 @@ def _named_inputs(
             break
         inputs.append(by_name.pop(item.name))
     if by_name:
-        raise UnknownNameError(f"operator {op.name}: inputs {', '.join(by_name)} leave a gap, or come twice", op.name)
+        raise UnknownNameError(f"operator {op.name}: inputs {', '.join(by_name)} leave a gap, or are given twice", op.name)
     return inputs
 
 
 def positional(op: Operator, given: Sequence[Any], attrs: Dict[str, Any]) -> Sequence[Any]:
-    """The inputs of what is given in order. Behind them, as in MXNet, come attributes: ``sum(x, 1)``; they are put into attrs."""
+    """The inputs among positional arguments. As in MXNet, attributes may follow them, ``sum(x, 1)``; these are put into
+    attrs."""
     if op.count_attribute:
         return given
-    # Operators of the program's own may have more inputs than the registry says of Custom.
+    # Custom operators may have more inputs than the registry says of Custom.
     num = max(len(op.inputs), next((i for i, value in enumerate(given) if not isinstance(value, Handle)), len(given)))
     keys = [item.name for item in op.attributes]
     if len(given) > num + len(keys):
@@ -156,13 +158,14 @@ def positional(op: Operator, given: Sequence[Any], attrs: Dict[str, Any]) -> Seq
         )
     for key, value in zip(keys, given[num:]):
         if key in attrs:
-            raise InvalidArgumentError(f"operator {op.name}: attribute '{key}' comes twice", op.name)
+            raise InvalidArgumentError(f"operator {op.name}: attribute '{key}' is given twice", op.name)
         attrs[key] = value
     return given[:num]
 
 
 def with_none(op: Operator, attrs: Mapping[str, Any]) -> Dict[str, Any]:
-    """The attributes, with None as text where it is a value: ``argsort(x, axis=None)``. Elsewhere it is not given."""
+    """The attributes, with None as text where the operator has it as a value, ``argsort(x, axis=None)``, and otherwise
+    left out."""
     optional = {item.name for item in op.attributes if "None" in item.type}
     return {key: "None" if value is None and key in optional else value for key, value in attrs.items()}
 
@@ -173,7 +176,7 @@ def apply(name: str, inputs: Sequence[Any], attrs: Mapping[str, Any], outputs: O
 
 
 def _attribute_operator(name: str) -> Operator:
-    """The operator that a module's attribute is asked for; what is none is no attribute."""
+    """The operator for a module attribute; AttributeError if there is none."""
     if name.startswith("__"):
         raise AttributeError(name)
     try:
@@ -220,7 +223,7 @@ def function_of_arrays(name: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=None)
 def function_of_symbols(name: str) -> Callable[..., Any]:
-    """The function that makes a node of an operator."""
+    """The function that creates a node of an operator."""
     op = _attribute_operator(name)
 
     def function(*data: Any, name: Optional[str] = None, attr: Optional[Mapping[str, str]] = None, **attrs: Any) -> Any:
@@ -232,7 +235,7 @@ def function_of_symbols(name: str) -> Callable[..., Any]:
 
 
 class Family:
-    """Operators whose names begin alike, by the rest of it: ``nd.contrib.box_nms`` is ``nd._contrib_box_nms``."""
+    """Operators with a common prefix, by the rest of the name: ``nd.contrib.box_nms`` is ``nd._contrib_box_nms``."""
 
     def __init__(self, prefix: str, function_of: Callable[[str], Any]) -> None:
         self._prefix, self._function_of = prefix, function_of

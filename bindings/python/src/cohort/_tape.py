@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tape of the process, by which operators go while a thread records, and what each thread has set. Its functions for
-programs are in autograd.py."""
+"""The tape of the process, which applies operators while a thread records, and each thread's mode. The public
+functions are in autograd.py."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ._library import Handle, lib, out_handle
 
 
 class Tape(Handle):
-    """Lives as long as an array that was marked, or made of a marked one."""
+    """Exists as long as an array that was marked, or that was computed from a marked one."""
 
     _free_name = "cohort_tape_free"
 
     def __init__(self) -> None:
         self._start(out_handle(lib.cohort_tape_create))  # records, in training mode
         self.training = True
-        self.functions: Dict[int, Any] = {}  # of the program's, by number
+        self.functions: Dict[int, Any] = {}  # custom functions, by number
 
     def set_training(self, training: bool) -> None:
         if self.training != training:
@@ -31,7 +31,7 @@ class Tape(Handle):
 class _State(threading.local):
     recording = False
     training = False
-    creating = False  # in a backward pass: it is recorded itself
+    creating = False  # a backward pass that is recorded itself
 
 
 state = _State()
@@ -44,7 +44,7 @@ def present() -> Optional[Tape]:
 
 
 def needed() -> Tape:
-    """The tape, which is made if there is none."""
+    """The tape, created if there is none."""
     global _tape
     with _making:
         found = present()
@@ -55,13 +55,13 @@ def needed() -> Tape:
 
 
 def active() -> Optional[Tape]:
-    """The tape that operators of this thread go by now."""
+    """The tape that applies this thread's operators now, or None."""
     return present() if state.recording else None
 
 
 @contextmanager
 def scope(recording: Optional[bool], training: Optional[bool]) -> Iterator[None]:
-    """Sets this thread's state, what is not None, for as long as it lasts."""
+    """Sets this thread's mode for the duration of ``with``; None leaves it."""
     before = state.recording, state.training
     if recording is not None:
         state.recording = recording

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of what is computed with arrays, with the functions of mxnet.autograd.
+"""Gradients of imperative computations, with the functions of mxnet.autograd.
 
 >>> from cohort import autograd, nd
 >>> x = nd.array([1, 2, 3])
@@ -10,7 +10,7 @@
 >>> x.grad.asnumpy()
 array([2., 4., 6.], dtype=float32)
 
-Each thread says for itself whether it records; the arrays, and what was recorded of them, are everybody's.
+Whether to record is set per thread; arrays and their recorded graphs are shared by all threads.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .symbol import Symbol
 ArrayOrList = Union[NDArray, Sequence[NDArray]]
 
 
-# ---- the state of this thread ------------------------------------------------------------------------------------------
+# ---- the state of this thread ----------------------------------------------------------------------------------------
 
 
 def _mode(value: Any) -> Optional[bool]:
@@ -48,23 +48,23 @@ def _mode(value: Any) -> Optional[bool]:
 
 
 def record(train_mode: Optional[bool] = True) -> ContextManager[None]:
-    """``with record():`` operators that a marked array goes into, or what was made of one, are recorded. ``train_mode``:
-    whether they are applied as in training; None: as it is."""
+    """``with record():`` records operators on marked arrays and on arrays computed from them. ``train_mode``:
+    whether they are applied in training mode; None: as before."""
     return _tape.scope(True, _mode(train_mode))
 
 
 def pause(train_mode: Optional[bool] = False) -> ContextManager[None]:
-    """``with pause():`` nothing is recorded."""
+    """``with pause():`` records nothing."""
     return _tape.scope(False, _mode(train_mode))
 
 
 def train_mode() -> ContextManager[None]:
-    """``with train_mode():`` operators are applied as in training, recorded or not."""
+    """``with train_mode():`` applies operators as in training, recorded or not."""
     return _tape.scope(None, True)
 
 
 def predict_mode() -> ContextManager[None]:
-    """``with predict_mode():`` operators are applied as in inference, recorded or not."""
+    """``with predict_mode():`` applies operators as in inference, recorded or not."""
     return _tape.scope(None, False)
 
 
@@ -77,18 +77,18 @@ def is_training() -> bool:
 
 
 def set_recording(is_record: bool) -> bool:
-    """What it was before."""
+    """Returns the previous value."""
     before, _tape.state.recording = _tape.state.recording, bool(to_bool(is_record, "is_record"))
     return before
 
 
 def set_training(train_mode: bool) -> bool:
-    """What it was before."""
+    """Returns the previous value."""
     before, _tape.state.training = _tape.state.training, bool(to_bool(train_mode, "train_mode"))
     return before
 
 
-# ---- variables ---------------------------------------------------------------------------------------------------------
+# ---- variables -------------------------------------------------------------------------------------------------------
 
 
 def _arrays(value: Any, what: str, with_none: bool = False) -> List[Any]:
@@ -106,8 +106,9 @@ def _as_many(found: List[Any], num: int, what: str) -> List[Any]:
 
 
 def mark_variables(variables: ArrayOrList, gradients: Any, grad_reqs: Any = "write") -> None:
-    """The arrays want gradients, which these arrays take; None: none, for :func:`grad` alone. Requests are "write", "add" or
-    "null", which takes the mark away: one for all, or a list. A mark lasts as long as the array object."""
+    """Marks arrays as variables whose gradients are written to the given arrays; None: to none, for :func:`grad`
+    only. Requests are "write", "add" or "null", which removes the mark: one for all, or a list. A mark lasts as long
+    as the array object."""
     arrays = _arrays(variables, "variables")
     takers = _as_many(_arrays(gradients, "gradients", True), len(arrays), "gradients")
     reqs = grad_codes(grad_reqs, [""] * len(arrays))
@@ -125,7 +126,7 @@ def mark_variables(variables: ArrayOrList, gradients: Any, grad_reqs: Any = "wri
             array._tape = tape
 
 
-# ---- gradients ---------------------------------------------------------------------------------------------------------
+# ---- gradients -------------------------------------------------------------------------------------------------------
 
 
 class _Pass:
@@ -163,10 +164,11 @@ def backward(
     train_mode: bool = True,
     create_graph: bool = False,
 ) -> None:
-    """The gradients of all marked arrays that heads were made of. ``head_grads``: an array for each head, or None: ones.
+    """Computes the gradients of all marked arrays that the heads depend on. ``head_grads``: an array for each head, or
+    None: ones.
 
-    With ``retain_graph`` what was recorded stays for another pass, with ``create_graph`` the pass is recorded itself.
-    ``train_mode`` is not read: the gradient of an operator is that of the mode in which it was applied."""
+    ``retain_graph`` keeps the recorded graph for another pass, ``create_graph`` records the pass itself.
+    ``train_mode`` is ignored: each operator's gradient is that of the mode in which it was applied."""
     making = _Pass("backward", heads, head_grads, retain_graph, create_graph)
     making.run(lib.cohort_tape_backward, byref(making.options))
 
@@ -179,7 +181,8 @@ def grad(
     create_graph: bool = False,
     train_mode: bool = True,
 ) -> Any:
-    """The gradients of some arrays, as new ones: one of an array, a list of a list. Those that are attached are not touched."""
+    """The gradients of some arrays, as new arrays: one for an array, a list for a list. Attached gradients are not
+    changed."""
     wanted = _arrays(variables, "variables")
     making = _Pass("grad", heads, head_grads, retain_graph, create_graph)
     made = out_handle(
@@ -198,7 +201,7 @@ def grad(
 
 
 def get_symbol(x: NDArray) -> Symbol:
-    """The symbol of what an array was made of, with a variable for each array that goes into it."""
+    """The recorded graph of an array as a symbol, with a variable for each input array."""
     handle, tape = handle_of(x, NDArray, "x"), _tape.present()
     if tape is None:
         raise StateError("get_symbol: nothing is recorded", "get_symbol")
@@ -206,16 +209,17 @@ def get_symbol(x: NDArray) -> Symbol:
 
 
 def num_recorded() -> int:
-    """How many operators and functions are recorded that a gradient could flow through."""
+    """The number of recorded operators and functions through which a gradient could flow."""
     tape = _tape.present()
     return 0 if tape is None else int(tape._out(out_int, lib.cohort_tape_num_recorded))
 
 
-# ---- functions of the program's ----------------------------------------------------------------------------------------
+# ---- custom functions ------------------------------------------------------------------------------------------------
 
 
 class _Recorded(Numbered):
-    """The callbacks of a function, held by the tape: what the function holds may hold the tape, and all go together."""
+    """The callbacks of a function, held by the tape: the function may itself refer to the tape, and all are collected
+    together."""
 
     def __init__(self, held: Dict[int, Any], gradients: Callable[..., Any]) -> None:
         super().__init__()
@@ -228,7 +232,7 @@ class _Recorded(Numbered):
 
     def backward(self, heads: int, takes: int) -> None:
         tape = _tape.present()
-        # A pass is under way, in which the tape does nothing but apply operators.
+        # During a pass the tape only applies operators.
         with _tape.scope(_tape.state.creating, None if tape is None else tape.training):
             found = self.gradients(*LentArrays._adopt(heads).list())
             gradients = [found] if isinstance(found, NDArray) or found is None else to_list(found, "gradients")
@@ -241,9 +245,9 @@ class _Recorded(Numbered):
 
 
 def record_function(inputs: ArrayOrList, outputs: ArrayOrList, gradients: Callable[..., Any]) -> None:
-    """Records what the program has computed itself, from inputs to outputs. In a backward pass ``gradients`` is called with the
-    gradients of the outputs and returns those of the inputs, None for none. It may apply operators, and use this module in no
-    other way."""
+    """Records a computation of the program's own, from inputs to outputs. In a backward pass ``gradients`` is called
+    with the gradients of the outputs and returns those of the inputs, None for none. It may apply operators, but
+    must not use this module otherwise."""
     given, made = _arrays(inputs, "inputs"), _arrays(outputs, "outputs")
     if not callable(gradients):
         raise InvalidArgumentError(f"gradients: expected a function, found {describe(gradients)}", "gradients")
@@ -261,7 +265,7 @@ def record_function(inputs: ArrayOrList, outputs: ArrayOrList, gradients: Callab
 
 
 class Function:
-    """A function of the program's, with its gradient. An object is for one call.
+    """A custom function with its gradient. An object is for one call.
 
     >>> from cohort import autograd, nd
     >>> class Square(autograd.Function):
@@ -283,7 +287,7 @@ class Function:
     _saved: Tuple[NDArray, ...] = ()
 
     def save_for_backward(self, *args: NDArray) -> None:
-        """Arrays that ``backward`` finds in ``saved_tensors``."""
+        """Keeps arrays for ``backward``, which reads them from ``saved_tensors``."""
         self._saved = args
 
     @property

@@ -20,7 +20,8 @@ _WORDS = {int(code): word for word, code in _KINDS.items()}
 
 
 class DeviceMemory(NamedTuple):
-    """Bytes of a device's memory that this process uses: now, at most, kept for later beside that, and may use (0: no limit)."""
+    """Bytes of a device's memory that this process uses: now, at its peak, cached for later use beside that, and its
+    limit (0: none)."""
 
     used: int
     peak: int
@@ -61,17 +62,17 @@ class Context:
         return _abi.cohort_context(_KINDS[self.device_type], self.device_id)
 
     def memory(self) -> DeviceMemory:
-        """What of the device's memory this process uses."""
+        """The device memory that this process uses."""
         info = _abi.cohort_device_memory_info(struct_size=sizeof(_abi.cohort_device_memory_info))
         lib.cohort_device_memory(pointer_to(self), byref(info))
         return DeviceMemory(info.used_bytes, info.peak_bytes, info.cached_bytes, info.limit_bytes)
 
     def reset_peak_memory(self) -> None:
-        """From now on the peak is counted from what is in use now."""
+        """Resets the peak to the present use."""
         lib.cohort_device_reset_peak_memory(pointer_to(self))
 
     def limit_memory(self, bytes: int) -> None:
-        """Limits what this process takes; 0: no limit. What would be more raises OutOfMemoryError."""
+        """Limits the memory that this process uses; 0: no limit. An allocation beyond it raises OutOfMemoryError."""
         lib.cohort_device_limit_memory(pointer_to(self), to_size(bytes, "bytes"))
 
     def __eq__(self, other: object) -> bool:
@@ -98,7 +99,7 @@ def gpu(device_id: int = 0) -> Context:
 
 
 def num_gpus() -> int:
-    """How many GPUs this machine has for this library."""
+    """The number of GPUs that the library can use."""
     return out_int(lib.cohort_num_devices, _abi.DeviceType.GPU)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls of Cohort raise: one class for each class of errors, which is a class of Python's, too."""
+"""The exceptions of Cohort: one class for each class of errors, each also derived from a built-in exception."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._abi import ErrorClass
 
 
 class CohortError(Exception):
-    """An error of the library, or one that was found before it was called.
+    """An error of the library, or one detected before the library was called.
 
     ``str(error)`` is its message, one line: what, where, expected and found.
     """
@@ -30,7 +30,7 @@ class CohortError(Exception):
 
 
 class InvalidArgumentError(CohortError, ValueError):
-    """A wrong object, count, range or constant; options that contradict."""
+    """A wrong object, count, range or constant; contradictory options."""
 
     code = ErrorClass.ERROR_INVALID_ARGUMENT
 
@@ -48,19 +48,19 @@ class ShapeError(CohortError, ValueError):
 
 
 class DtypeError(CohortError, TypeError):
-    """Types of elements that differ or cannot be inferred."""
+    """Element types that differ or cannot be inferred."""
 
     code = ErrorClass.ERROR_DTYPE
 
 
 class StateError(CohortError, RuntimeError):
-    """A right call at the wrong moment; an object that has been closed."""
+    """A valid call at the wrong time; an object that has been closed."""
 
     code = ErrorClass.ERROR_STATE
 
 
 class UnsupportedError(CohortError, NotImplementedError):
-    """A feature that this build or device does not offer."""
+    """A feature that this build or device does not have."""
 
     code = ErrorClass.ERROR_UNSUPPORTED
 
@@ -72,25 +72,25 @@ class DeviceError(CohortError, RuntimeError):
 
 
 class FormatError(CohortError, ValueError):
-    """Contents of a file, of JSON or of a buffer."""
+    """Invalid contents of a file, of JSON or of a buffer."""
 
     code = ErrorClass.ERROR_FORMAT
 
 
 class FileError(CohortError, OSError):
-    """The file system."""
+    """A failed operation of the file system."""
 
     code = ErrorClass.ERROR_IO
 
 
 class OutOfMemoryError(CohortError, MemoryError):
-    """No room on the host or a device."""
+    """No memory left on the host or a device."""
 
     code = ErrorClass.ERROR_OUT_OF_MEMORY
 
 
 class ExecutionError(CohortError, RuntimeError):
-    """Work on a device failed; raised by the call that waited for it."""
+    """Failed work on a device; raised by the call that waited for it."""
 
     code = ErrorClass.ERROR_EXECUTION
 

@@ -49,12 +49,12 @@ _pointer_of = attrgetter("_pointer")
 
 
 def char_pp(values: Any) -> Any:
-    """An array of text as a field of a struct; ctypes keeps what it is made from."""
+    """An array of text as a struct field; ctypes keeps the original alive."""
     return cast(values, POINTER(c_char_p))
 
 
 def set_grad_req(options: Any, grad_req: Any) -> List[Any]:
-    """Writes one of the three forms into a struct of options. What it refers to comes back, to be kept."""
+    """Writes one of the three forms into an options struct. Returns the objects it refers to, which must be kept."""
     if grad_req is None:
         return []
     if isinstance(grad_req, str):
@@ -147,7 +147,7 @@ def head_gradients(given: Any, names: Callable[[], List[str]]) -> List[Optional[
 
 
 class Executor(Handle):
-    """A network on arrays of its own, or of the caller's. Passes are queued; reading an array waits.
+    """A network bound to its own or the caller's arrays. Passes are queued; reading an array waits.
 
     >>> from cohort import nd, sym
     >>> net = sym.FullyConnected(sym.Variable("data"), num_hidden=1, no_bias=True, name="fc")
@@ -159,11 +159,11 @@ class Executor(Handle):
 
     _free_name = "cohort_executor_free"
     _monitor: Optional[Callback] = None
-    _outputs_stay = False  # known of those that were bound here: each forward pass writes the same arrays
+    _outputs_stay = False  # set if every forward pass is known to write the same arrays
 
     def _start(self, pointer: Optional[int], lock: Optional[Family] = None) -> None:
         super()._start(pointer, lock)
-        # By list: all, and those that are there.
+        # By list: all arrays, and those that exist.
         self._kept: Dict[int, Tuple[List[Optional[NDArray]], List[NDArray]]] = {}
         self._kept_names: Dict[int, List[str]] = {}
 
@@ -175,7 +175,7 @@ class Executor(Handle):
 
     @classmethod
     def _bound(cls, pointer: Optional[int], lock: Optional[Family] = None) -> "Executor":
-        """One that has not run yet: an output that is not there is one whose shape depends on values."""
+        """A new executor that has not run: an output that is missing has a shape that depends on values."""
         made = cls._adopt(pointer, lock)
         made._outputs_stay = True
         if any(output is None for output in made._list(_OUTPUTS)):
@@ -205,14 +205,14 @@ class Executor(Handle):
         recompute: bool = False,
         **kwargs: Any,
     ) -> "Executor":
-        """Makes arrays of zeros for the shapes that are known by name.
+        """Binds to arrays of zeros, for shapes given by name.
 
-        ``compute_dtype`` "bfloat16": layers multiply in that type; arrays keep theirs. Nodes and operators named in
-        ``float32_names`` do not, those in ``narrow_names`` do though they would not by themselves. "int8", with a
-        :class:`Calibration`: inference in bytes. ``backward_once``: there is one backward pass at most after each forward
-        pass, which may overwrite what that has left; it takes less memory. ``tf32``: GPUs may round factors of products
-        of float32 to TF32, but for those named in ``float32_names``. ``recompute``: backward makes again what is cheap of
-        the forward pass, in the place of keeping it; the same numbers in less memory and somewhat more time.
+        ``compute_dtype`` "bfloat16": layers multiply in that type, while arrays keep theirs. Nodes and operators named
+        in ``float32_names`` do not; those in ``narrow_names`` do even if they would not by default. "int8", with a
+        :class:`Calibration`: inference in int8. ``backward_once``: at most one backward pass after each forward pass,
+        whose results it may overwrite; takes less memory. ``tf32``: GPUs may round factors of float32 products to TF32,
+        except those named in ``float32_names``. ``recompute``: backward recomputes cheap results of the forward pass
+        instead of keeping them; the same numbers in less memory and a little more time.
         """
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_grad_req(options, grad_req), set_ctx_groups(options, group2ctx)]
@@ -255,7 +255,7 @@ class Executor(Handle):
         tf32: bool = False,
         recompute: bool = False,
     ) -> "Executor":
-        """Uses arrays that are given, in order or by name, as they are; the rest as in :meth:`simple_bind`."""
+        """Binds to given arrays, in order or by name, without copying them; otherwise like :meth:`simple_bind`."""
         handle = handle_of(symbol, Symbol, "symbol")
         names = symbol.list_arguments()
         given = _in_order(args, names, "args", True)
@@ -290,14 +290,14 @@ class Executor(Handle):
     @staticmethod
     @contextmanager
     def _binding(options: Any, shared_exec: Optional["Executor"], calibration: Optional[Calibration]) -> Iterator[None]:
-        """While it lasts a call may bind with these, which is a call on each of them."""
+        """Locks these objects while a call binds with them, because binding uses each of them."""
         with held(shared_exec, calibration):
             options.shared_executor = optional_handle(shared_exec, Executor, "shared_exec")
             set_calibration(options, calibration)
             yield
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> "Executor":
-        """An executor for other shapes that shares the memory of this one."""
+        """An executor for other shapes that shares this one's memory."""
         options = options_of(_abi.cohort_reshape_options, lib.cohort_reshape_options_init)
         options.partial_shaping, options.allow_up_sizing = to_bool(partial_shaping, "partial_shaping"), to_bool(
             allow_up_sizing, "allow_up_sizing"
@@ -310,7 +310,7 @@ class Executor(Handle):
     # ---- arrays
 
     def _list(self, which: int) -> List[Optional[NDArray]]:
-        """The same objects each time, until somebody closes one."""
+        """The same objects each time, until one is closed."""
         with self._lock:
             kept = self._kept.get(which)
             if kept is None or None in map(_pointer_of, kept[1]):
@@ -357,7 +357,7 @@ class Executor(Handle):
 
     @property
     def grad_req(self) -> Dict[str, str]:
-        """What backward does with the gradient of each argument."""
+        """The gradient request of each argument."""
         names = self._names(_ARGS)
         with self._lock:
             found = [out_int(lib.cohort_executor_grad_req, self.handle, i) for i in range(len(names))]
@@ -371,7 +371,7 @@ class Executor(Handle):
             return self._kept_names[which]
 
     def copy_params_from(self, arg_params: Any, aux_params: Any = None, allow_extra_params: bool = False) -> None:
-        """Copies parameters in by name. Checked first: on an error nothing is copied."""
+        """Copies parameters in by name. All are checked first: on an error nothing is copied."""
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
         self._call(
             lib.cohort_executor_copy_params_from,
@@ -383,7 +383,7 @@ class Executor(Handle):
     # ---- running
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> List[NDArray]:
-        """Copies arrays into arguments, if any are given, and runs a forward pass. The outputs."""
+        """Copies given arrays into arguments and runs a forward pass. Returns the outputs."""
         inputs = Arrays.of(kwargs, "forward") if kwargs else None
         with self._lock:
             if inputs is not None:
@@ -392,14 +392,14 @@ class Executor(Handle):
             return self._list(_OUTPUTS)  # type: ignore[return-value]
 
     def partial_forward(self, is_train: bool, step: int) -> int:
-        """Runs one node of the network; how many are left."""
+        """Runs one node of the network; returns how many are left."""
         number = to_int(step, "step", -(2**31), 2**31 - 1)
         left = c_int32()
         self._call(lib.cohort_executor_partial_forward, to_bool(is_train, "is_train"), number, byref(left))
         return left.value
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
-        """Runs a backward pass from the latest forward pass. Losses need no head gradients."""
+        """Runs backward after the latest forward pass. Losses need no head gradients."""
         grads = head_gradients(out_grads, lambda: self._names(_OUTPUTS))
         heads = pointers(grads, "out_grads") if grads else None
         self._call(lib.cohort_executor_backward, heads, len(grads), to_bool(is_train, "is_train"))
@@ -410,7 +410,7 @@ class Executor(Handle):
     def set_monitor_callback(
         self, callback: Optional[Callable[[str, NDArray], None]], monitor_all: bool = False
     ) -> None:
-        """Calls ``callback(name, array)`` for each output of each operator while a pass runs; None: no more."""
+        """Calls ``callback(name, array)`` for each output of each operator during a pass; None removes it."""
         made = None if callback is None else monitor_function(callback)
         pointer = null(_abi.cohort_monitor_fn) if made is None else made.pointer
         with self._lock:
@@ -438,7 +438,7 @@ class Executor(Handle):
         return found
 
     def memory(self) -> Dict[str, int]:
-        """Bytes by kind."""
+        """Memory in bytes, by kind."""
         with self._lock:
             return bytes_of_memory(lib.cohort_executor_memory, self.handle)
 
@@ -471,7 +471,8 @@ def grad_codes(grad_req: Any, names: List[str]) -> List[int]:
 
 
 def label_slices(labels: Any) -> Tuple[List[NDArray], int, int]:
-    """Labels that are split already: a list for each device, all in one, with how many devices and how many of each."""
+    """Labels that are sliced already, a list per device: all in one list, with the number of devices and of labels per
+    device."""
     devices = [arrays_of(device, "labels") for device in to_list(labels, "labels")]
     num = len(devices[0]) if devices else 0
     for device in devices:

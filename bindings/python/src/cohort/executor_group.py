@@ -76,14 +76,14 @@ def update_mode(mode: Any) -> int:
 
 
 def batch_arrays(batch: Any) -> Tuple[List[NDArray], List[NDArray]]:
-    """Data and labels of a batch, or of anything that has them."""
+    """Data and labels of a batch object."""
     if not hasattr(batch, "data") or isinstance(batch, (NDArray, np.ndarray)):
         raise InvalidArgumentError(f"data_batch: expected data and label, found {describe(batch)}", "data_batch")
     return arrays_of(batch.data, "data"), arrays_of(getattr(batch, "label", None), "label")
 
 
 class GroupBase(Handle):
-    """What the groups of :mod:`cohort.executor_group` and :mod:`cohort.executor_manager` have in common."""
+    """Base of the groups in :mod:`cohort.executor_group` and :mod:`cohort.executor_manager`."""
 
     _free_name = "cohort_group_free"
     symbol: Symbol
@@ -103,7 +103,7 @@ class GroupBase(Handle):
         fill: Callable[[Any], List[Any]],
         calibration: Optional[Calibration] = None,
     ) -> None:
-        """Makes the group; ``fill`` writes what a class has of its own into the options, and gives what to keep."""
+        """Creates the group; ``fill`` writes the options of a subclass, and returns the objects to keep."""
         handle = handle_of(symbol, Symbol, "symbol")
         self.symbol, self.contexts = symbol, to_contexts(contexts)
         options = options_of(_abi.cohort_group_options, lib.cohort_group_options_init)
@@ -142,7 +142,7 @@ class GroupBase(Handle):
             return list_of_names(lib.cohort_group_num_arrays, lib.cohort_group_name, self.handle, which)
 
     def _on_devices(self, which: int) -> List[List[NDArray]]:
-        """For each entry of a list the arrays of the devices."""
+        """The devices' arrays, for each entry of a list."""
         devices = []
         for device in range(len(self.contexts)):
             with self._lock:
@@ -197,12 +197,13 @@ class GroupBase(Handle):
         self._call(lib.cohort_group_backward, pointers(grads, "out_grads"), len(grads))
 
     def update(self, optimizer: Optimizer, mode: str = "store") -> None:
-        """Updates every parameter that has a gradient: "store": from the sum over the devices, once, copied to all;
-        "device": each device for itself from that sum; "none": each from its own gradients."""
+        """Updates every parameter that has a gradient: "store": once, from the sum over the devices, and copied to
+        all; "device": on each device separately, from that sum; "none": on each from its own gradients."""
         update(self, lib.cohort_group_update, optimizer, mode)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Updates a metric, or any object with ``update(labels, preds)``, once for each device with its labels and outputs."""
+        """Updates a metric, or any object with ``update(labels, preds)``, once per device with its labels and
+        outputs."""
         functions = lib.cohort_group_update_metric, lib.cohort_group_update_metric_presliced
         update_metric(self, functions, eval_metric, labels, pre_sliced)
 
@@ -213,14 +214,14 @@ class GroupBase(Handle):
     # ---- parameters
 
     def set_params(self, arg_params: Any, aux_params: Any, allow_extra: bool = False) -> None:
-        """Copies parameters to every device by name; those that are not named keep their values."""
+        """Copies parameters to every device by name; others keep their values."""
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
         self._call(lib.cohort_group_set_params, args.handle, aux.handle, to_bool(allow_extra, "allow_extra"))
 
     def assign_params(
         self, arg_params: Any, aux_params: Any, allow_missing: bool = False, allow_extra: bool = False
     ) -> List[str]:
-        """The same of all parameters: missing ones are an error, or their names come back."""
+        """Like :meth:`set_params` for all parameters: missing ones are an error, or their names are returned."""
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
         missing = c_void_p()
         allowed = to_bool(allow_missing, "allow_missing"), to_bool(allow_extra, "allow_extra")
@@ -230,7 +231,7 @@ class GroupBase(Handle):
     def get_params(
         self, arg_params: Any = None, aux_params: Any = None
     ) -> Tuple[Dict[str, NDArray], Dict[str, NDArray]]:
-        """Writes the mean over the devices into the arrays given, or into new ones."""
+        """Writes the mean over the devices into given arrays, or into new ones."""
         if arg_params is None and aux_params is None:
             return self.copy_params()
         for name, value in {**to_dict(arg_params, "arg_params"), **to_dict(aux_params, "aux_params")}.items():
@@ -245,7 +246,7 @@ class GroupBase(Handle):
         return Arrays._adopt(args.value).dict(), Arrays._adopt(aux.value).dict()
 
     def init_params(self, initializer: Initializer) -> None:
-        """Fills all parameters by an initializer, the same on every device."""
+        """Fills all parameters with an initializer, equally on every device."""
         handle_of(initializer, Initializer, "initializer")
         args, aux = self.copy_params()
         for arrays in (args, aux):
@@ -257,7 +258,7 @@ class GroupBase(Handle):
     def set_monitor_callback(
         self, callback: Optional[Callable[[str, NDArray], None]], monitor_all: bool = False
     ) -> None:
-        """Calls ``callback(name, array)`` for each output of each operator on every device; None: no more."""
+        """Calls ``callback(name, array)`` for each output of each operator on every device; None removes it."""
         made = None if callback is None else monitor_function(callback)
         pointer = null(_abi.cohort_monitor_fn) if made is None else made.pointer
         number = None if made is None else made.number
@@ -267,20 +268,20 @@ class GroupBase(Handle):
             self._monitor = made
 
     def install_monitor(self, mon: Any) -> None:
-        """Lets a monitor watch all devices."""
+        """Installs a monitor on all devices."""
         if not hasattr(mon, "install"):
             raise InvalidArgumentError(f"install_monitor: expected a monitor, found {describe(mon)}", "monitor")
         mon.install(self)
 
     def memory(self, device: int = 0) -> Dict[str, int]:
-        """What one device takes, in bytes by kind."""
+        """The memory of one device in bytes, by kind."""
         number = to_size(device, "device")
         with self._lock:
             return bytes_of_memory(lib.cohort_group_memory, self.handle, number)
 
 
 class DataParallelExecutorGroup(GroupBase):
-    """A group as MXNet's Module has it.
+    """The group that MXNet's Module uses.
 
     >>> from cohort import DataBatch, cpu, nd, sym
     >>> from cohort.executor_group import DataParallelExecutorGroup
@@ -329,14 +330,15 @@ class DataParallelExecutorGroup(GroupBase):
         tf32: bool = False,
         recompute: bool = False,
     ) -> None:
-        """The first parameters are those of MXNet's class; ``param_names`` None is all but data, labels and states.
+        """The first parameters are those of MXNet's class; ``param_names`` None means all arguments but data, labels
+        and states.
 
-        ``compute_dtype``, ``float32_names``, ``narrow_names``, ``calibration``, ``backward_once``, ``recompute`` and ``tf32`` as in
-        :meth:`Executor.simple_bind`. ``gradient_sum_dtype`` "bfloat16": gradients are rounded to it to be summed over the
-        devices, which moves half as much between GPUs.
-        ``loss_scale``: gradients begin with that factor, which :meth:`update` takes out; it halves when one of them is
-        infinite or no number, and that update is skipped, and doubles after ``loss_scale_window`` good ones (0: 2000).
-        ``arg_params`` and ``aux_params``, for inference: these arrays are the group's own, not copied, on all devices.
+        ``compute_dtype``, ``float32_names``, ``narrow_names``, ``calibration``, ``backward_once``, ``recompute`` and
+        ``tf32`` as in :meth:`Executor.simple_bind`. ``gradient_sum_dtype`` "bfloat16": gradients are rounded to it
+        before they are summed over the devices, which halves the data moved between GPUs. ``loss_scale``: gradients are
+        multiplied by this factor, which :meth:`update` divides out. It halves when a gradient is infinite or NaN, and
+        that update is skipped; it doubles after ``loss_scale_window`` good updates (0: 2000). ``arg_params`` and
+        ``aux_params``, for inference: the group uses these arrays on all devices, without a copy.
         """
         self.for_training = bool(to_bool(for_training, "for_training"))
         self.inputs_need_grad = bool(to_bool(inputs_need_grad, "inputs_need_grad"))
@@ -393,11 +395,11 @@ class DataParallelExecutorGroup(GroupBase):
 
     @property
     def loss_scale(self) -> LossScale:
-        """Where the factor on the loss has come to."""
+        """The present loss scale."""
         return loss_scale_of(self, lib.cohort_group_loss_scale)
 
     def set_loss_scale(self, scale: float, num_good: int = 0) -> None:
-        """Goes on from there, as after :meth:`Optimizer.load_states`."""
+        """Sets the loss scale, for example after :meth:`Optimizer.load_states`."""
         set_loss_scale_of(self, lib.cohort_group_set_loss_scale, scale, num_good)
 
     # ---- shapes and slices
@@ -421,12 +423,12 @@ class DataParallelExecutorGroup(GroupBase):
 
     @property
     def batch_size(self) -> Optional[int]:
-        """None if nothing is batched."""
+        """None if nothing has a batch axis."""
         return self._out(out_int, lib.cohort_group_batch_size) or None
 
     @property
     def slices(self) -> Optional[List[slice]]:
-        """The rows of each device; None if nothing is batched."""
+        """The rows of each device; None if nothing has a batch axis."""
         return None if self.batch_size is None else self._slices()
 
     def _axes(self, which: int) -> List[int]:
@@ -436,7 +438,7 @@ class DataParallelExecutorGroup(GroupBase):
 
     @property
     def data_layouts(self) -> List[int]:
-        """The batch axis of each data descriptor; -1 if it is not batched."""
+        """The batch axis of each data descriptor; -1 if it has none."""
         return self._axes(_abi.GroupList.DATA)
 
     @property
@@ -474,7 +476,7 @@ class DataParallelExecutorGroup(GroupBase):
     def bind_exec(
         self, data_shapes: Any, label_shapes: Any, shared_group: Optional[GroupBase] = None, reshape: bool = False
     ) -> None:
-        """Binds anew; with ``reshape`` as :meth:`reshape`."""
+        """Binds again; with ``reshape`` like :meth:`reshape`."""
         if to_bool(reshape, "reshape"):
             return self.reshape(data_shapes, label_shapes)
         data, label = Descs.of(data_shapes, "data_shapes"), Descs.of(label_shapes, "label_shapes")
@@ -489,7 +491,7 @@ class DataParallelExecutorGroup(GroupBase):
     # ---- running
 
     def forward(self, data_batch: Any, is_train: Optional[bool] = None) -> None:
-        """Loads a batch and runs a forward pass; a list of batches is one for each device, split already."""
+        """Loads a batch and runs a forward pass; a list of batches has one for each device, sliced already."""
         if isinstance(data_batch, (list, tuple)):
             return self._forward_presliced(data_batch, is_train)
         data, label = batch_arrays(data_batch)
@@ -521,11 +523,11 @@ class DataParallelExecutorGroup(GroupBase):
         self._load(data_batch)
 
     def run(self, is_train: Optional[bool] = None) -> None:
-        """Runs a forward pass over what is loaded."""
+        """Runs a forward pass over the loaded batch."""
         self._run(is_train)
 
     def backward(self, out_grads: Any = None) -> None:
-        """Runs a backward pass from the latest forward pass."""
+        """Runs backward after the latest forward pass."""
         self._backward(out_grads)
 
     # ---- arrays
@@ -536,7 +538,7 @@ class DataParallelExecutorGroup(GroupBase):
         return [(desc.name, desc.shape) for desc in shapes]
 
     def get_outputs(self, merge_multi_context: bool = True, begin: int = 0, end: Optional[int] = None) -> List[Any]:
-        """Outputs joined over the devices; without merging, for each a list of the devices' arrays."""
+        """Outputs joined over the devices; without merging, a list of the devices' arrays for each."""
         num = self._num(_abi.GroupList.OUTPUTS)
         first, last = to_size(begin, "begin"), num if end is None else to_size(end, "end")
         if not first <= last <= num:
@@ -552,7 +554,7 @@ class DataParallelExecutorGroup(GroupBase):
         return self._either(_abi.GroupList.STATES, merge_multi_context)
 
     def set_states(self, states: Any = None, value: Optional[float] = None) -> None:
-        """Sets states: for each a list of the devices' arrays, or one number for all."""
+        """Sets states: a list of the devices' arrays for each state, or one number for all."""
         set_states(self, lib.cohort_group_set_states, states, value)
 
     def _pairs(self, which: int) -> List[List[Tuple[slice, NDArray]]]:
@@ -569,12 +571,12 @@ class DataParallelExecutorGroup(GroupBase):
 
     @property
     def param_arrays(self) -> List[List[NDArray]]:
-        """For each parameter in the order of the arguments the devices' arrays."""
+        """The devices' arrays of each parameter, in the order of the arguments."""
         return self._on_devices(_abi.GroupList.PARAMS)
 
     @property
     def param_array_names(self) -> List[str]:
-        """The names that go with :attr:`param_arrays`."""
+        """The names of the arrays in :attr:`param_arrays`."""
         return self._names(_abi.GroupList.PARAMS)
 
     @property
@@ -597,11 +599,11 @@ class DataParallelExecutorGroup(GroupBase):
 
     @property
     def grad_req(self) -> Dict[str, str]:
-        """What backward does with the gradient of each argument."""
+        """The gradient request of each argument."""
         return self.execs[0].grad_req
 
 
-# ---- what goes into options ----------------------------------------------------------------------------------------------
+# ---- options ---------------------------------------------------------------------------------------------------------
 
 
 def _rounding(rounding: Any) -> int:
@@ -655,7 +657,8 @@ def set_input_types(options: Any, types: Any) -> Any:
 
 
 def set_group2ctxs(options: Any, given: Any, num: int) -> Any:
-    """One dict for all devices, whose values are a context or one for each device; or a list of dicts, one for each."""
+    """One dict for all devices, whose values are a context or a list with one per device; or a list of dicts, one per
+    device."""
     if given is None:
         return None
     maps: List[Dict[str, Any]]
@@ -692,7 +695,7 @@ def update(target: Handle, function: Any, optimizer: Optimizer, mode: str) -> No
 
 
 def update_metric(target: Handle, functions: Tuple[Any, Any], given: Any, labels: Any, pre_sliced: bool) -> None:
-    """Updates a metric from the outputs of a group or a manager; functions: for whole labels, and for slices."""
+    """Updates a metric from the outputs of a group or a manager; functions: for whole labels, and for sliced ones."""
     metric = metric_of(given)
     whole, presliced = functions
     if to_bool(pre_sliced, "pre_sliced"):
@@ -714,5 +717,5 @@ def set_states(target: Handle, function: Any, states: Any, value: Optional[float
     arrays = [array for entry in entries for array in entry]
     num_devices = len(list(entries[0])) if entries else 0
     if num_devices * len(entries) != len(arrays):
-        raise InvalidArgumentError("states: expected an array for each device in each", "states")
+        raise InvalidArgumentError("states: expected one array per device for each state", "states")
     target._call(function, pointers(arrays, "states"), len(entries), num_devices, number)

@@ -52,7 +52,7 @@ Pairs = List[List[Tuple[slice, NDArray]]]
 
 
 def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> List[slice]:
-    """The rows of each device: by workload, halves rounded to the even number, what is missing to the last one.
+    """The rows of each device: shares by workload, halves rounded to even, missing rows added to the last device.
 
     >>> from cohort.executor_manager import _split_input_slice
     >>> _split_input_slice(10, [1, 1, 1, 1])
@@ -72,7 +72,7 @@ def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> List
 
 
 def _check_arguments(symbol: Symbol) -> None:
-    """No two arguments, and no two auxiliary states, have one name."""
+    """Raises if two arguments, or two auxiliary states, have the same name."""
     handle_of(symbol, Symbol, "symbol")
     for what, names in (
         ("argument", symbol.list_arguments()),
@@ -190,7 +190,7 @@ class DataParallelExecutorGroup(GroupBase):
         self._look()
 
     def _look(self) -> None:
-        """The names that go with the lists of arrays."""
+        """The names of the arrays in these lists."""
         self.aux_names = self.symbol.list_auxiliary_states()
         self.data_names = self._names(_abi.GroupList.DATA)
         self.label_names = self._names(_abi.GroupList.LABELS)
@@ -262,7 +262,7 @@ class DataParallelExecutorManager(Handle):
     :param param_names: names of all trainable parameters; None: all arguments but data and labels.
     :param aux_names: names of all auxiliary states; None: as they are.
     :param work_load_list: the share of each device.
-    :param logger: one of Python's.
+    :param logger: a Python logger.
     :param sym_gen: a function from a bucket's key to its symbol.
 
     Precision, ``loss_scale``, ``backward_once``, ``recompute``, ``gradient_sum_dtype`` and ``tf32`` as in
@@ -343,11 +343,11 @@ class DataParallelExecutorManager(Handle):
 
     @property
     def loss_scale(self) -> LossScale:
-        """Where the factor on the loss has come to, in all buckets."""
+        """The present loss scale, common to all buckets."""
         return loss_scale_of(self, lib.cohort_manager_loss_scale)
 
     def set_loss_scale(self, scale: float, num_good: int = 0) -> None:
-        """Goes on from there, as after :meth:`Optimizer.load_states`."""
+        """Sets the loss scale, for example after :meth:`Optimizer.load_states`."""
         set_loss_scale_of(self, lib.cohort_manager_set_loss_scale, scale, num_good)
 
     def _text_of(self, key: Any) -> bytes:
@@ -356,7 +356,7 @@ class DataParallelExecutorManager(Handle):
         try:
             text = self._keys.setdefault(key, f"{len(self._keys)}: {str(key)[:200]}".replace("\0", "?"))
         except TypeError:
-            raise InvalidArgumentError(f"bucket_key: expected what has a hash, found {describe(key)}", "bucket_key")
+            raise InvalidArgumentError(f"bucket_key: expected a hashable object, found {describe(key)}", "bucket_key")
         self._by_text[text] = key
         return text.encode("utf-8", "replace")
 
@@ -368,12 +368,12 @@ class DataParallelExecutorManager(Handle):
 
     @property
     def execgrp(self) -> DataParallelExecutorGroup:
-        """The main group, whose parameters all share."""
+        """The main group, which owns the shared parameters."""
         return self._group(lib.cohort_manager_main_group)
 
     @property
     def curr_execgrp(self) -> Optional[DataParallelExecutorGroup]:
-        """The group of the batch loaded last; None before the first."""
+        """The group of the batch loaded last; None before the first batch."""
         try:
             return self._group(lib.cohort_manager_current_group)
         except StateError:
@@ -383,7 +383,7 @@ class DataParallelExecutorManager(Handle):
 
     @property
     def execgrp_bucket(self) -> Dict[Any, DataParallelExecutorGroup]:
-        """The groups that have been made, by key."""
+        """The groups made so far, by key."""
         found = {}
         with self._lock:
             for i in range(out_int(lib.cohort_manager_num_buckets, self.handle)):
@@ -401,7 +401,7 @@ class DataParallelExecutorManager(Handle):
     # ---- running
 
     def load_data_batch(self, data_batch: Any) -> None:
-        """Load data and labels into arrays; makes the bucket of the batch, if it is new."""
+        """Load data and labels into arrays; makes the batch's bucket if it is new."""
         data, label = batch_arrays(data_batch)
         key, descs = None, [None, None]  # type: Optional[bytes], List[Optional[Descs]]
         if self.sym_gen is not None:
@@ -464,7 +464,7 @@ class DataParallelExecutorManager(Handle):
     def assign_params(
         self, arg_params: Any, aux_params: Any, allow_missing: bool = False, allow_extra: bool = False
     ) -> List[str]:
-        """The same of all parameters: missing ones are an error, or their names come back."""
+        """Like :meth:`set_params` for all parameters: missing ones are an error, or their names are returned."""
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
         missing = _abi.c_void_p()
         allowed = to_bool(allow_missing, "allow_missing"), to_bool(allow_extra, "allow_extra")
@@ -479,7 +479,7 @@ class DataParallelExecutorManager(Handle):
         self._call(lib.cohort_manager_copy_to, args.handle, aux.handle)
 
     def init_params(self, initializer: Initializer) -> None:
-        """Fills all parameters by an initializer."""
+        """Fills all parameters with an initializer."""
         with self.execgrp as group:
             group.init_params(initializer)
 
@@ -499,7 +499,7 @@ class DataParallelExecutorManager(Handle):
         return self.execgrp.aux_arrays
 
     def memory(self) -> Dict[str, int]:
-        """What all buckets take together, in bytes by kind."""
+        """The memory of all buckets together in bytes, by kind."""
         with self._lock:
             return bytes_of_memory(lib.cohort_manager_memory, self.handle)
 
@@ -516,7 +516,7 @@ def _symbol_of_bucket(sym_gen: Callable[[Any], Symbol], by_text: Dict[str, Any])
         made = sym_gen(found)
         if not isinstance(made, Symbol):
             raise InvalidArgumentError(f"sym_gen: expected a Symbol for {found!r}, found {describe(made)}", "sym_gen")
-        # The library frees the handle that it is given: it gets one of its own.
+        # The library frees the handle it is given, so it gets a copy.
         out_symbol[0] = out_handle(lib.cohort_symbol_copy, made.handle)
         return 0
 

@@ -12,7 +12,8 @@ from .symbol import Symbol
 
 
 class Initializer(Handle):
-    """An initializer, made by :func:`create` or one of the functions here. The same seed and names give the same numbers.
+    """An initializer, created by :func:`create` or one of the functions here. The same seed and names give the same
+    numbers.
 
     >>> from cohort import initializer, nd
     >>> weight = nd.zeros((2, 2))
@@ -26,7 +27,8 @@ class Initializer(Handle):
     _settings: Dict[str, Any] = {}
 
     def apply(self, arrays: Mapping[str, NDArray], symbol: Optional[Symbol] = None) -> None:
-        """Fills arrays by name: weights by this rule, biases with 0, and so on; ``__init__`` of a variable comes first."""
+        """Fills arrays by name: weights by this rule, biases with 0, and so on; ``__init__`` of a variable takes
+        precedence."""
         given = Arrays.of(arrays, "arrays")
         self._call(lib.cohort_initializer_apply, optional_handle(symbol, Symbol, "symbol"), given.handle)
 
@@ -35,7 +37,7 @@ class Initializer(Handle):
         self._call(lib.cohort_initializer_fill, to_text(name, "name"), handle_of(array, NDArray, "array"))
 
     def dumps(self) -> str:
-        """The initializer as the ``__init__`` of a variable."""
+        """The initializer as the value of a variable's ``__init__``."""
         settings = {
             key: value if isinstance(value, (bool, int, float, list, tuple)) else attribute_text(value)
             for key, value in self._settings.items()
@@ -63,7 +65,7 @@ def One() -> Initializer:
 
 
 def Constant(value: Any) -> Initializer:
-    """A number, or an array that fills the parameter, as lists, of NumPy or an :class:`NDArray`.
+    """A number, or an array of the parameter's values, as lists, NumPy array or :class:`NDArray`.
 
     >>> from cohort import initializer, nd
     >>> weight = nd.zeros((2, 3))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into a network: descriptors of arrays, batches, and an iterator over arrays of NumPy's."""
+"""Inputs of networks: descriptors, batches, and an iterator over NumPy arrays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DataDesc(NamedTuple("DataDesc", [("name", str), ("shape", Tuple[int, ...])
 
     @staticmethod
     def get_batch_axis(layout: Optional[str]) -> int:
-        """Where the first N of a layout stands; -1 if there is none, 0 for None."""
+        """The position of the first N of a layout; -1 if there is none, 0 for None."""
         return out_int(lib.cohort_layout_batch_axis, to_optional_text(layout, "layout"))
 
 
@@ -115,7 +115,7 @@ class _Unknown(NamedTuple):
 
 
 def to_known(shapes: Mapping[str, Any], dtypes: Mapping[str, Any]) -> Descs:
-    """What is known of arguments by name: shapes, types."""
+    """The known shapes or types of arguments, by name."""
     known = Descs.empty()
     lengths, types = to_dict(shapes, "shapes"), to_dict(dtypes, "types")
     for name in [*lengths, *(name for name in types if name not in lengths)]:
@@ -170,11 +170,11 @@ def _named(values: Any, default: str) -> List[Tuple[str, np.ndarray]]:
 
 
 class NDArrayIter:
-    """Batches of arrays in memory; one epoch for each time it is gone through.
+    """Batches of arrays in memory; each iteration is one epoch.
 
-    ``last_batch_handle`` says what becomes of the samples that fill no batch: "pad" begins again from the first ones and
-    says how many in ``pad``, "discard" leaves them out. NumPy's arrays become float32 (float16 stays), for that is what
-    networks are made of; an NDArray keeps its type.
+    ``last_batch_handle`` says what happens to samples that do not fill a batch: "pad" adds the first samples again and
+    gives their number in ``pad``, "discard" leaves them out. NumPy arrays become float32 (float16 stays), the usual
+    type of networks; an NDArray keeps its type.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class NDArrayIter:
         return whole + (1 if rest and not self._discard else 0)
 
     def reset(self) -> None:
-        """Nothing to do: each time it is gone through is a new epoch."""
+        """Does nothing: each iteration starts a new epoch."""
 
     def __iter__(self) -> Iterator[DataBatch]:
         order = self._random.permutation(self.num_data) if self._shuffle else np.arange(self.num_data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of the library in Python's logging: of groups and managers with a logger of their own, and of all else."""
+"""The library's messages in Python's logging: of groups and managers that have a logger, and all others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def default_logger() -> logging.Logger:
 
 def sink(logger: Any) -> Callable[[int, int], None]:
     if not hasattr(logger, "log") or isinstance(logger, Handle):  # log is an operator, too
-        raise InvalidArgumentError(f"logger: expected one of Python's, found {describe(logger)}", "logger")
+        raise InvalidArgumentError(f"logger: expected a Python logger, found {describe(logger)}", "logger")
 
     def run(level: int, message: int) -> None:
         logger.log(_LEVELS.get(level, logging.ERROR), "%s", from_text(ctypes.string_at(message)))
@@ -31,7 +31,7 @@ def sink(logger: Any) -> Callable[[int, int], None]:
 
 
 class LogReceiver(Handle):
-    """Hands the library's messages to a logger for as long as it lives."""
+    """Passes the library's messages on to a logger for as long as it lives."""
 
     _free_name = "cohort_log_free"
 

@@ -34,7 +34,7 @@ Figures = Tuple[Union[str, List[str]], Union[float, List[float]]]
 
 
 class EvalMetric(Handle):
-    """A metric, made by :func:`create`.
+    """A metric, created by :func:`create`.
 
     >>> from cohort import metric, nd
     >>> accuracy = metric.create("acc")
@@ -59,17 +59,17 @@ class EvalMetric(Handle):
         """Appends a metric to a composite one."""
         child = create(metric, **kwargs)
         self._call(lib.cohort_metric_add, child.handle)
-        self._lock.callbacks.extend(child._lock.callbacks)  # which the composite one calls from now on
+        self._lock.callbacks.extend(child._lock.callbacks)  # the composite calls them from now on
         return self
 
     def get_metric(self, index: int) -> "EvalMetric":
         """A child of a composite metric."""
         number = to_size(index, "index")
         child = self._out(lambda f, handle: out_handle(f, handle, number), lib.cohort_metric_child)
-        return EvalMetric._adopt(child, self._lock)  # whose functions it may call
+        return EvalMetric._adopt(child, self._lock)  # it may call the composite's functions
 
     def set_names(self, label_names: Any = None, output_names: Any = None) -> "EvalMetric":
-        """Chooses which labels and outputs the metric takes, where they come with names."""
+        """Chooses the labels and outputs that the metric uses, if they are given by name."""
         labels, outputs = to_list(label_names, "label_names"), to_list(output_names, "output_names")
         self._call(
             lib.cohort_metric_set_names,
@@ -84,7 +84,7 @@ class EvalMetric(Handle):
         self._call(lib.cohort_metric_reset)
 
     def reset_local(self) -> None:
-        """Starts again, but keeps what counts globally."""
+        """Resets the local values, and keeps the global ones."""
         self._call(lib.cohort_metric_reset_local)
 
     def _figures(self, everything: bool) -> List[Tuple[str, float]]:
@@ -97,7 +97,7 @@ class EvalMetric(Handle):
         return found
 
     def get(self) -> Figures:
-        """Name and value; of several, a list of each."""
+        """Name and value; for several, a list of each."""
         return _one_or_all(self._figures(False))
 
     def get_global(self) -> Figures:
@@ -127,9 +127,10 @@ def _one_or_all(figures: List[Tuple[str, float]]) -> Figures:
 
 
 def create(metric: Any, *, label_names: Any = None, output_names: Any = None, **kwargs: Any) -> EvalMetric:
-    """A metric by name, of a function ``(label, pred) -> value`` over arrays of NumPy's, or of a list of these.
+    """A metric by name, from a function ``(label, pred) -> value`` over NumPy arrays, or from a list of these.
 
-    An object with ``update(labels, preds)``, and for :func:`cohort.fit` ``reset()`` and ``get_name_value()``, is one as it is.
+    An object with ``update(labels, preds)``, and for :func:`cohort.fit` ``reset()`` and ``get_name_value()``, is used
+    as it is.
     """
     if isinstance(metric, EvalMetric) or _is_own(metric) and not isinstance(metric, Mapping):
         return metric
@@ -148,7 +149,7 @@ def create(metric: Any, *, label_names: Any = None, output_names: Any = None, **
 def np_metric(
     function: Callable[[np.ndarray, np.ndarray], Any], name: Optional[str] = None, allow_extra_outputs: bool = False
 ) -> EvalMetric:
-    """A metric of a function of a label and a prediction, which gives a value, or a sum and a number of instances."""
+    """A metric from a function of a label and a prediction, which returns a value, or a sum and a count."""
 
     def count(labels: List[NDArray], preds: List[NDArray]) -> Tuple[float, float]:
         total, num = 0.0, 0.0
@@ -168,7 +169,7 @@ def np_metric(
 def _of_function(
     function: Callable[[List[NDArray], List[NDArray]], Tuple[float, float]], name: str, allow_extra_outputs: int
 ) -> EvalMetric:
-    """A metric of a function of the labels and predictions of an update, which gives sum and number of instances."""
+    """A metric from a function of the labels and predictions of an update, which returns a sum and a count."""
 
     def run(labels: Any, num_labels: int, preds: Any, num_preds: int, out_sum: Any, out_num: Any) -> int:
         given = [lent(labels[i]) for i in range(num_labels)], [lent(preds[i]) for i in range(num_preds)]
@@ -190,12 +191,12 @@ def _of_function(
 
 
 def _is_own(metric: Any) -> bool:
-    """Whether it is a metric of the host program's: any object with ``update(labels, preds)``."""
+    """Whether it is a metric of the program's own: any object with ``update(labels, preds)``."""
     return not isinstance(metric, (EvalMetric, type)) and callable(getattr(metric, "update", None))
 
 
 def metric_of(metric: Any) -> EvalMetric:
-    """What groups and managers update: a metric as it is; of an object of the host program's one that calls it."""
+    """The metric for groups and managers to update: a Metric itself, or one that calls the program's own object."""
     if not _is_own(metric):
         handle_of(metric, EvalMetric, "metric")
         return metric

@@ -20,7 +20,7 @@ from .symbol import Symbol
 def save_checkpoint(
     prefix: Any, epoch: int, symbol: Optional[Symbol], arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]
 ) -> None:
-    """Writes a checkpoint; without a symbol its parameters alone."""
+    """Writes a checkpoint; without a symbol the parameters only."""
     args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
     number = to_int(epoch, "epoch", 0, 2**31 - 1)
     handle = optional_handle(symbol, Symbol, "symbol")
@@ -32,8 +32,8 @@ def load_checkpoint(
 ) -> Tuple[Symbol, Dict[str, NDArray], Dict[str, NDArray]]:
     """Symbol, parameters and auxiliary states of a checkpoint.
 
-    With ``map_file`` large arrays lie in a mapping of the file and are read when they are used; the file must not be
-    changed or cut short in place as long as they live.
+    With ``map_file`` large arrays stay in a mapping of the file and are read when they are used; the file must not be
+    changed or truncated in place as long as they exist.
     """
     symbol, args, aux = c_void_p(), c_void_p(), c_void_p()
     number = to_int(epoch, "epoch", 0, 2**31 - 1)
@@ -45,8 +45,8 @@ def load_checkpoint(
 
 
 class Predictor:
-    """A network for inference. It is used by one thread at a time; :meth:`clone` makes one for another thread, which
-    shares the parameters and runs beside it.
+    """A network for inference. One thread at a time may use it; :meth:`clone` makes one for another thread, which
+    shares the parameters and runs in parallel.
 
     >>> from cohort import Predictor, nd, sym
     >>> net = sym.FullyConnected(sym.Variable("data"), num_hidden=1, no_bias=True, name="fc")
@@ -120,19 +120,19 @@ class Predictor:
     def load(
         cls, prefix: Any, epoch: int, context: Any = None, num_threads: int = 0, map_file: bool = False, **settings: Any
     ) -> "Predictor":
-        """From a checkpoint; ``data=(1, 3, 224, 224)`` gives the shape of the input of that name. ``map_file`` as in
-        :func:`load_checkpoint`; the other settings are those of the class."""
+        """A predictor from a checkpoint; ``data=(1, 3, 224, 224)`` gives the shape of the input of that name.
+        ``map_file`` as in :func:`load_checkpoint`; other settings as in the class."""
         symbol, args, aux = load_checkpoint(prefix, epoch, map_file)
         return cls(symbol, args, aux, context, num_threads, **settings)
 
     def __call__(self, **inputs: Any) -> List[np.ndarray]:
-        """The outputs for inputs by name. A batch of another length is taken, too."""
+        """The outputs for inputs by name. A batch of another length is accepted, too."""
         with self._executor._lock:
             return [output.asnumpy() for output in self._forward(inputs)]
 
     def observe(self, calibration: Calibration, **inputs: Any) -> None:
-        """Shows inputs to a calibration, for inference in int8: a predictor that is made with ``compute_dtype="int8"`` and the
-        calibration computes in bytes.
+        """Shows inputs to a calibration, for inference in int8: a predictor created with ``compute_dtype="int8"`` and
+        the calibration computes in int8.
 
         >>> from cohort import Calibration, Predictor, nd, sym
         >>> net = sym.FullyConnected(sym.Variable("data"), num_hidden=16, no_bias=True, name="fc")
@@ -161,7 +161,7 @@ class Predictor:
         return self._executor.forward(False, **arrays)
 
     def clone(self) -> "Predictor":
-        """Another one on the same parameters, for another thread."""
+        """Another predictor on the same parameters, for another thread."""
         return Predictor(self.symbol, self._args, self._aux, self._context, **self._settings, **self._shapes)
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Monitors: statistics of the arrays of networks while they run, every so many batches."""
+"""Monitors: statistics of a network's arrays while it runs, every few batches."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .ndarray import LentArrays, NDArray, arrays_of, lent
 
 
 class Monitor(Handle):
-    """Reports a statistic of each array whose name matches a pattern of Python's from its start.
+    """Reports a statistic of each array whose name matches a Python pattern from its start.
 
-    ``tic()`` before a batch and ``toc()`` after it; of each ``interval`` batches the first is reported.
+    Call ``tic()`` before a batch and ``toc()`` after it; the first of each ``interval`` batches is reported.
     """
 
     _free_name = "cohort_monitor_free"
@@ -54,7 +54,7 @@ class Monitor(Handle):
         self._lock.callbacks.extend(callbacks)
 
     def install(self, target: Any) -> None:
-        """Watches an executor, a group or a manager, which the monitor keeps alive."""
+        """Watches an executor, a group or a manager, and keeps it alive."""
         from .executor_group import GroupBase
         from .executor_manager import DataParallelExecutorManager
 
@@ -68,14 +68,14 @@ class Monitor(Handle):
             raise InvalidArgumentError(f"install: expected an executor or a group, found {describe(target)}", "monitor")
         with target._lock:
             self._call(function, target.handle)
-            target._lock.callbacks.extend(self._lock.callbacks)  # what runs calls them, whoever else goes
+            target._lock.callbacks.extend(self._lock.callbacks)  # kept alive for the target, which calls them
 
     def tic(self) -> None:
         """Begins a batch."""
         self._call(lib.cohort_monitor_tic)
 
     def toc(self) -> List[Tuple[int, str, str]]:
-        """Ends a batch: number of the batch, name and text of each entry."""
+        """Ends a batch; returns the batch number, name and text of each entry."""
         found = []
         with self._lock:
             num = c_size_t()
@@ -87,13 +87,13 @@ class Monitor(Handle):
         return found
 
     def toc_print(self) -> None:
-        """The same to the log."""
+        """Like :meth:`toc`, but logs the entries."""
         for step, name, text in self.toc():
             default_logger().info("Batch: %7d %30s %s", step, name, text)
 
     @property
     def step(self) -> int:
-        """How many batches were begun."""
+        """The number of batches begun."""
         return int(self._out(out_int, lib.cohort_monitor_step))
 
 

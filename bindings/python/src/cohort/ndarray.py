@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays on devices, and operators applied to them at once.
+"""Arrays on devices, and operators applied to them at once (imperatively).
 
 Operators are functions of this module, made from the library's registry: ``nd.FullyConnected(x, w, b, num_hidden=3)``.
 """
@@ -50,7 +50,7 @@ _NUMPY: Dict[int, np.dtype] = {
     _abi.Dtype.BOOL: np.dtype("bool"),
 }
 _CODES = {str(dtype): code for code, dtype in _NUMPY.items()}
-BFLOAT16 = "bfloat16"  # NumPy has no name for it
+BFLOAT16 = "bfloat16"  # NumPy has no such type
 
 _Lengths = c_int64 * _abi.MAX_AXES
 
@@ -59,7 +59,7 @@ Dtype = Union[np.dtype, str]
 
 
 def dtype_code(dtype: DtypeLike) -> int:
-    """The library's code of a type: of NumPy's, of its name, or "bfloat16". None is not given."""
+    """The library's code of a type: a NumPy type, its name, or "bfloat16". None means not given."""
     if dtype is None:
         return _abi.Dtype.NONE
     if isinstance(dtype, str) and dtype == BFLOAT16:
@@ -70,7 +70,7 @@ def dtype_code(dtype: DtypeLike) -> int:
         name = ""
     code = _CODES.get(name)
     if code is None:
-        raise DtypeError(f"dtype: expected a type of numbers that the library has, found {describe(dtype)}", "dtype")
+        raise DtypeError(f"dtype: expected a number type that the library supports, found {describe(dtype)}", "dtype")
     return code
 
 
@@ -90,12 +90,12 @@ class NDArray(Operand):
     """
 
     _free_name = "cohort_ndarray_free"
-    _shape: Optional[Tuple[int, ...]] = None  # once it was asked for, as the type: neither ever changes
+    _shape: Optional[Tuple[int, ...]] = None  # cached like the type: neither ever changes
     _dtype: Optional[Dtype] = None
-    _tape: Optional[Tape] = None  # that knows it: marked, or made of what it knows
+    _tape: Optional[Tape] = None  # the tape that knows it: it is marked, or computed from known arrays
     _grad: Optional["NDArray"] = None
-    _is_part = False  # taken of what the tape knows: a copy
-    __array_priority__ = 1000.0  # its operators come before NumPy's
+    _is_part = False  # a copy of a part of a recorded array
+    __array_priority__ = 1000.0  # its operators take precedence over NumPy's
 
     # ---- what it is
 
@@ -110,7 +110,7 @@ class NDArray(Operand):
 
     @property
     def dtype(self) -> Dtype:
-        """The type as NumPy's; ``"bfloat16"`` for that."""
+        """The NumPy type; ``"bfloat16"`` for that one."""
         dtype = self._dtype
         if dtype is None or self._pointer is None:
             self._dtype = dtype = dtype_of(self._out(out_int, lib.cohort_ndarray_dtype)) or BFLOAT16
@@ -146,7 +146,7 @@ class NDArray(Operand):
     # ---- values
 
     def asnumpy(self) -> np.ndarray:
-        """A copy as NumPy's; of bfloat16 as float32."""
+        """A NumPy copy; float32 for bfloat16."""
         dtype = self.dtype
         if dtype == BFLOAT16:
             return self.astype("float32").asnumpy()
@@ -156,7 +156,7 @@ class NDArray(Operand):
 
     def __array__(self, dtype: DtypeLike = None, copy: Optional[bool] = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("an NDArray becomes NumPy's by a copy; np.from_dlpack() shares its memory")
+            raise ValueError("an NDArray cannot become a NumPy array without a copy; np.from_dlpack() shares its memory")
         found = self.asnumpy()
         return found if dtype is None else found.astype(dtype)
 
@@ -175,7 +175,7 @@ class NDArray(Operand):
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError("an array of several elements is neither true nor false")
+            raise ValueError("an array of several elements has no truth value")
         return bool(self.asscalar())
 
     def tolist(self) -> Any:
@@ -205,7 +205,7 @@ class NDArray(Operand):
         return self
 
     def copyto(self, other: Union["NDArray", Context]) -> "NDArray":
-        """Copies into an array, converting to its type, or onto a context."""
+        """Copies into an array, converting to its type, or to a context."""
         if isinstance(other, Context):
             return self.copy(other)
         if not isinstance(other, NDArray):
@@ -223,12 +223,12 @@ class NDArray(Operand):
         return self._made(lib.cohort_ndarray_copy, pointer_to(where))
 
     def as_in_context(self, context: ContextLike) -> "NDArray":
-        """The array itself if it is there, else a copy."""
+        """The array itself if it is on this context, otherwise a copy."""
         where = to_context(context)
         return self if where == self.context else self.copy(where)
 
     def astype(self, dtype: DtypeLike, copy: bool = True) -> "NDArray":
-        """A copy of another type; without ``copy`` the array itself if it is of that type."""
+        """A copy of another type; without ``copy`` the array itself if it has that type."""
         if copy is False and self.dtype == dtype_of(dtype_code(dtype)):
             return self
         if _tape.active():
@@ -238,7 +238,7 @@ class NDArray(Operand):
     # ---- gradients
 
     def attach_grad(self, grad_req: str = "write", stype: Any = None) -> None:
-        """From here on the array wants its gradient, which begins with zeros: "write", "add", or "null", which ends it."""
+        """Attaches a gradient array of zeros to the array: "write", "add", or "null", which detaches it."""
         from .autograd import mark_variables
 
         if not (stype is None or isinstance(stype, str) and stype == "default"):
@@ -247,13 +247,14 @@ class NDArray(Operand):
 
     @property
     def grad(self) -> Optional["NDArray"]:
-        """The array that takes the gradient; None: none."""
+        """The array of the gradient; None: none."""
         return self._grad
 
     def backward(
         self, out_grad: Optional["NDArray"] = None, retain_graph: bool = False, train_mode: bool = True
     ) -> None:
-        """The gradients of all that have one attached and that this array was made of: see :mod:`cohort.autograd`."""
+        """Computes the gradients of all arrays with an attached gradient that this array depends on: see
+        :mod:`cohort.autograd`."""
         from .autograd import backward
 
         backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
@@ -264,19 +265,19 @@ class NDArray(Operand):
             return self.copy()
 
     def _is_known(self) -> bool:
-        """Whether a gradient may flow through it now."""
+        """Whether gradients flow through operators on it now."""
         return self._tape is not None and _tape.active() is not None
 
     def _check_whole(self) -> None:
         if self._is_part:
             raise StateError(
-                "a part that was taken while recording is a copy: write to the array that it is of", "array"
+                "a part of an array taken while recording is a copy: write to the array itself", "array"
             )
 
     # ---- views
 
     def _part(self, view: "NDArray", begin: int) -> "NDArray":
-        """A view of rows from one on; while it is recorded what gradients flow through, a copy."""
+        """A view of the rows from one on; a copy of an array that is being recorded."""
         if not self._is_known():
             return view
         num = 1 if view.ndim < self.ndim else view.shape[0]
@@ -289,7 +290,7 @@ class NDArray(Operand):
         return NDArray._adopt(self._out(lambda f, handle: out_handle(f, handle, *arguments), function))
 
     def slice(self, begin: Any, end: Any, step: Any = None) -> "NDArray":
-        """A view of rows; of a tuple for each of them, what the operator of that name gives."""
+        """A view of rows; with tuples, the result of the operator ``slice``."""
         if isinstance(begin, (list, tuple)):
             found: NDArray = _operators.function_of_arrays("slice")(self, begin=begin, end=end, step=step)
             return found
@@ -302,7 +303,7 @@ class NDArray(Operand):
         return self._part(self._made(lib.cohort_ndarray_at, row), row)
 
     def slice_axis(self, axis: int, begin: int, end: Optional[int]) -> "NDArray":
-        """A range along an axis: a view if that is the first one, else a copy."""
+        """A range along an axis: a view for the first axis, otherwise a copy."""
         last = 2**63 - 1 if end is None else to_int(end, "end")
         where = to_int(axis, "axis", -(2**31), 2**31 - 1)
         made = self._made(lib.cohort_ndarray_slice_axis, where, to_int(begin, "begin"), last)
@@ -315,7 +316,7 @@ class NDArray(Operand):
     def reshape(self, *lengths: Any, shape: Any = None, reverse: bool = False) -> "NDArray":
         """A view of the same memory with another shape: ``reshape(2, 3)``, ``reshape((2, 3))`` or ``reshape(shape=(2, 3))``.
 
-        One length may be -1. 0, -2, -3, -4 and ``reverse`` are what they are to the operator Reshape."""
+        One length may be -1. 0, -2, -3, -4 and ``reverse`` have the meaning of the operator Reshape."""
         given = shape if shape is not None else lengths[0] if len(lengths) == 1 else lengths
         wanted, num = to_shape(given, "shape")
         if reverse is not False or self.size and not {0, -2, -3, -4}.isdisjoint(wanted):
@@ -336,15 +337,15 @@ class NDArray(Operand):
         return found
 
     def _region(self, key: Any) -> Tuple["NDArray", Region]:
-        """The row, or row of a row, that numbers at the front of a key choose, and what the key chooses of that."""
+        """The row, or row of a row, that integers at the front of a key select, and the key's selection from that."""
         region, part = region_of(key, self.shape), self
         for row in region.rows:
             part = part.at(row)
         return part, region
 
     def __getitem__(self, key: Any) -> "NDArray":
-        """By whole numbers, slices, ``...`` and None, as NumPy: of rows that follow one another, and of rows of a row, a view,
-        else a copy."""
+        """Indexes by integers, slices, ``...`` and None, as in NumPy: consecutive rows, and rows of a row, are a
+        view, anything else a copy."""
         part, region = self._region(key)
         rows = is_rows(region, part.shape)
         if rows:
@@ -356,7 +357,7 @@ class NDArray(Operand):
         return _operators.apply("slice", [part], region.attrs()).reshape(region.shape)
 
     def _assign_recorded(self, key: Any, value: Any) -> None:
-        """As ``self[key] = value``, by an operator over the whole array."""
+        """``self[key] = value``, by an operator over the whole array."""
         region = region_of(key, self.shape)
         if 0 in region.lengths:
             return
@@ -433,7 +434,7 @@ class NDArray(Operand):
         return _operators.apply(name, [self], {"scalar": to_real(other, "scalar")}, outputs)
 
     def _in_place(self, names: Names, other: Any) -> "NDArray":
-        """Writes the result into the array's own memory, where other names and views of it see it."""
+        """Writes the result into the array's own memory, so that other references and views see it."""
         self._check_whole()
         found = self._arithmetic(names, other, False, self)
         return found if found is NotImplemented else self
@@ -468,8 +469,8 @@ def _from_pickle(values: np.ndarray, dtype: Dtype) -> NDArray:
 
 
 def _host_array(source: Any, dtype: DtypeLike) -> np.ndarray:
-    """Dense memory of NumPy's, of the type asked for. What has no type of its own is float32, and so is NumPy's float64,
-    which is what it makes of any number."""
+    """A contiguous NumPy array of the requested type. Values without a type, and NumPy's float64, the type of any
+    Python number, become float32."""
     typed = isinstance(source, (np.ndarray, np.generic)) and source.dtype != np.float64
     wanted = dtype if dtype is not None else (source.dtype if typed else "float32")
     try:
@@ -477,15 +478,15 @@ def _host_array(source: Any, dtype: DtypeLike) -> np.ndarray:
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"array: expected numbers, found {describe(source)} ({error})", "array") from None
     if str(made.dtype) not in _CODES:
-        raise DtypeError(f"array: there is no type here for NumPy's {made.dtype}", "array")
+        raise DtypeError(f"array: NumPy's type {made.dtype} is not supported", "array")
     if made.ndim > _abi.MAX_AXES:
         raise InvalidArgumentError(f"array: expected at most {_abi.MAX_AXES} axes, found {made.ndim}", "array")
     return np.ascontiguousarray(made).reshape(made.shape)
 
 
 def array(source: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None) -> NDArray:
-    """An array with a copy of what is given: of NumPy's, nested lists, or another array. Without ``dtype`` it is of the
-    type of NumPy's array, but float32 for float64 and for lists, as networks want it."""
+    """An array with a copy of a NumPy array, nested lists, or another array. Without ``dtype`` it has the type of
+    the NumPy array, but float32 for float64 and for lists, the usual type of networks."""
     if isinstance(source, NDArray):
         made = source.copy(ctx) if dtype is None else source.astype(dtype)
         return made if ctx is None else made.as_in_context(ctx)
@@ -530,12 +531,12 @@ def ones(shape: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None)
 
 
 def wrap(source: np.ndarray, ctx: Optional[ContextLike] = None) -> NDArray:
-    """An array on memory of NumPy's, without a copy. What is written there while work that reads it is queued is a race;
+    """An array on the memory of a NumPy array, without a copy. Writing to it while queued work reads it is a race;
     the memory is kept for as long as the library needs it."""
     if not isinstance(source, np.ndarray) or not source.flags.c_contiguous or str(source.dtype) not in _CODES:
-        raise InvalidArgumentError(f"wrap: expected a dense array of NumPy's, found {describe(source)}", "source")
+        raise InvalidArgumentError(f"wrap: expected a contiguous NumPy array, found {describe(source)}", "source")
     if not source.flags.writeable:
-        raise InvalidArgumentError("wrap: expected memory that may be written, found what is read-only", "source")
+        raise InvalidArgumentError("wrap: expected writable memory, found read-only memory", "source")
 
     def done(data: int) -> None:
         release_later(_lent_memory.pop(number, None))
@@ -552,7 +553,7 @@ def wrap(source: np.ndarray, ctx: Optional[ContextLike] = None) -> NDArray:
         raise
 
 
-_lent_memory: Dict[int, Any] = {}  # memory that the library uses, with the function that it gives it back by
+_lent_memory: Dict[int, Any] = {}  # memory that the library uses, with the function that releases it
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
@@ -566,7 +567,7 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
 
 
 def random_uniform(low: float, high: float, shape: Any, seed: int = 0, dtype: DtypeLike = None) -> NDArray:
-    """Independent numbers, evenly from low up to high."""
+    """Independent numbers, uniform from low up to high."""
     made = empty(shape, None, dtype)
     number = to_int(seed, "seed", 0, 2**64 - 1)
     made._call(lib.cohort_ndarray_fill_uniform, to_real(low, "low"), to_real(high, "high"), number)
@@ -577,7 +578,7 @@ def random_uniform(low: float, high: float, shape: Any, seed: int = 0, dtype: Dt
 
 
 def from_dlpack(source: Any) -> NDArray:
-    """An array on another library's memory, without a copy where it is dense: NumPy's, PyTorch's, ..."""
+    """An array on another library's memory, without a copy if it is contiguous: NumPy's, PyTorch's, ..."""
     return NDArray._adopt(_dlpack.taken(source))
 
 
@@ -585,7 +586,7 @@ def from_dlpack(source: Any) -> NDArray:
 
 
 def _spread(value: NDArray, shape: Tuple[int, ...]) -> NDArray:
-    """An array of this shape: axes of length 1 are repeated, those that are missing at the front, too."""
+    """Broadcasts to this shape: repeats axes of length 1 and adds missing ones at the front."""
     if value.shape == shape:
         return value
     fits = len(value.shape) <= len(shape) and all(a in (1, b) for a, b in zip(value.shape[::-1], shape[::-1]))
@@ -596,7 +597,7 @@ def _spread(value: NDArray, shape: Tuple[int, ...]) -> NDArray:
 
 
 def to_array(value: Any, what: str) -> NDArray:
-    """An array, or what can be copied into one."""
+    """An array, or a value that can be copied into one."""
     if isinstance(value, NDArray):
         return value
     if value is None or isinstance(value, (str, bytes, Mapping)):
@@ -605,7 +606,7 @@ def to_array(value: Any, what: str) -> NDArray:
 
 
 def arrays_of(values: Any, what: str) -> List[NDArray]:
-    """A list of arrays; one alone is a list of one. None: none."""
+    """A list of arrays; a single one is a list of one. None: an empty list."""
     if isinstance(values, (NDArray, np.ndarray)):
         return [to_array(values, what)]
     return [to_array(value, what) for value in to_list(values, what)]
@@ -650,14 +651,14 @@ class Arrays(Handle):
 
 
 class LentArrays(Arrays):
-    """A list that a callback was lent."""
+    """A list that a callback was given, owned by the library."""
 
     def _free(self) -> None:
         self._pointer = None
 
 
 def lent(address: Optional[int]) -> NDArray:
-    """An array that a callback was lent, kept."""
+    """A reference of its own to an array that a callback was given."""
     return NDArray._adopt(out_handle(lib.cohort_ndarray_share, address))
 
 
@@ -671,22 +672,22 @@ def _listed(data: Any) -> Arrays:
 
 
 def save(fname: Any, data: Any) -> None:
-    """Writes a .params file: of a dict, a list, or one array."""
+    """Writes a .params file from a dict, a list, or one array."""
     _listed(data)._call(lib.cohort_arrays_save, to_path(fname, "fname"))
 
 
 def save_npz(fname: Any, data: Mapping[str, Any]) -> None:
-    """Writes arrays by name as ``numpy.savez`` does; :func:`load` reads them, too."""
+    """Writes arrays by name like ``numpy.savez``; :func:`load` reads them, too."""
     Arrays.of(data, "data")._call(lib.cohort_arrays_save_npz, to_path(fname, "fname"))
 
 
 def save_npy(fname: Any, data: Any) -> None:
-    """Writes one array as ``numpy.save`` does; :func:`load` reads it, too."""
+    """Writes one array like ``numpy.save``; :func:`load` reads it, too."""
     _listed([to_array(data, "data")])._call(lib.cohort_arrays_save_npy, to_path(fname, "fname"))
 
 
 def save_tobuffer(data: Any) -> bytes:
-    """What :func:`save` writes, as bytes."""
+    """The file that :func:`save` writes, as bytes."""
     arrays_ = _listed(data)
     size = ctypes.c_size_t()
     arrays_._call(lib.cohort_arrays_save_memory, None, 0, byref(size))
@@ -696,12 +697,12 @@ def save_tobuffer(data: Any) -> bytes:
 
 
 def load(fname: Any, ctx: Optional[ContextLike] = None) -> Any:
-    """What a .params file, or NumPy's .npy and .npz, holds: a dict, or a list where it has no names."""
+    """The contents of a .params file, or of NumPy's .npy and .npz: a dict, or a list if there are no names."""
     return _loaded(out_handle(lib.cohort_arrays_load, to_path(fname, "fname"), pointer_to(ctx)))
 
 
 def load_frombuffer(data: Any, ctx: Optional[ContextLike] = None) -> Any:
-    """The same of bytes."""
+    """Like :func:`load`, from bytes."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InvalidArgumentError(f"data: expected bytes, found {describe(data)}", "data")
     held = bytes(data)
@@ -717,14 +718,14 @@ def _loaded(handle: Optional[int]) -> Any:
 
 
 def note(tape: Tape, inputs: Sequence[NDArray], outputs: Sequence[NDArray]) -> None:
-    """What was made of something known is known."""
+    """Arrays computed from known arrays are known to the tape."""
     if any(array_._tape is not None for array_ in inputs):
         for array_ in outputs:
             array_._tape = tape
 
 
 def _copy_recorded(source: NDArray, target: NDArray) -> None:
-    """A copy by an operator, or between devices by a function of the program's."""
+    """A copy by an operator, or between devices by a custom function."""
     where, there = source.context, target.context
     if where == there or "gpu" not in (where.device_type, there.device_type):
         same = source.dtype == target.dtype
@@ -771,7 +772,7 @@ def _invoke(
         options.is_train = 1 if training else 0
         made = out_handle(lib.cohort_operator_invoke, *arguments)
     else:
-        with tape._lock:  # its mode is that of this call
+        with tape._lock:  # the tape's mode is set for this call
             tape.set_training(training)
             made = out_handle(lib.cohort_tape_invoke, tape.handle, *arguments)
     with Arrays._adopt(made) as results:

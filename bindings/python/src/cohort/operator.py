@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of the program's own, with the classes of mxnet.operator: a node ``Custom`` finds them by its ``op_type``.
+"""Custom operators, with the classes of mxnet.operator: a node ``Custom`` finds them by its ``op_type``.
 
 >>> from cohort import nd, operator
 >>> class Twice(operator.CustomOp):
@@ -38,12 +38,13 @@ from .ndarray import LentArrays, NDArray, dtype_code, dtype_of, zeros
 
 
 class CustomOp:
-    """One bound node. The arrays that its methods get are the library's working memory: they are closed behind the call."""
+    """One bound node. The arrays that its methods get are the library's working memory: they are closed after the
+    call."""
 
     def forward(
         self, is_train: bool, req: List[str], in_data: List[NDArray], out_data: List[NDArray], aux: List[NDArray]
     ) -> None:
-        """Writes the outputs, all of them."""
+        """Writes all outputs."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def backward(
@@ -55,8 +56,8 @@ class CustomOp:
         in_grad: List[NDArray],
         aux: List[NDArray],
     ) -> None:
-        """Writes the gradients of the inputs; those whose req is "null" nobody reads. What ``grad_req`` asks for is done with
-        them afterwards. Of an operator without ``need_top_grad`` out_grad is empty."""
+        """Writes the gradients of the inputs; those with req "null" are not read. ``grad_req`` is applied to them
+        afterwards. Without ``need_top_grad`` out_grad is empty."""
         raise NotImplementedError(f"{type(self).__name__} has no backward")
 
     def assign(self, dst: NDArray, req: str, src: Any) -> None:
@@ -68,8 +69,8 @@ class CustomOp:
 
 
 class CustomOpProp:
-    """What a node has: its inputs, outputs, shapes and types. The attributes of the node, as text, are the arguments that it is
-    made with; it is made anew whenever the library asks."""
+    """Describes a node: its inputs, outputs, shapes and types. It is created with the attributes of the node, as
+    text; the library creates it anew whenever it asks."""
 
     need_top_grad_ = True
 
@@ -86,29 +87,29 @@ class CustomOpProp:
         return []
 
     def infer_shape(self, in_shape: List[List[int]]) -> Sequence[Any]:
-        """Shapes of inputs and outputs, and of auxiliary states where there are any. Of the inputs at least the first is known;
-        others may be [], or have lengths of 0."""
+        """Shapes of inputs, outputs and auxiliary states. At least the first input's shape is known; others may be
+        [], or have lengths of 0."""
         return in_shape, [in_shape[0]] * len(self.list_outputs()), []
 
     def infer_type(self, in_type: List[Any]) -> Sequence[Any]:
-        """Types likewise; what is not known is None."""
+        """Types likewise; unknown ones are None."""
         first = in_type[0]
         return [first] * len(in_type), [first] * len(self.list_outputs()), [first] * len(self.list_auxiliary_states())
 
     def create_operator(self, ctx: Context, in_shapes: List[Tuple[int, ...]], in_dtypes: List[Any]) -> CustomOp:
-        """What belongs to one bound node. It is made in its first forward pass."""
+        """The operator of one bound node, created in its first forward pass."""
         raise NotImplementedError(f"{type(self).__name__} has no create_operator")
 
 
 class _LentDescs(Descs):
-    """A list that a callback was lent."""
+    """A list that a callback was given, owned by the library."""
 
     def _free(self) -> None:
         self._pointer = None
 
 
 class _Node:
-    """A bound node, whose operator is made when its shapes are there."""
+    """A bound node, whose operator is created when its shapes are known."""
 
     def __init__(self, prop: CustomOpProp, context: Context) -> None:
         self.prop, self.context = prop, context
@@ -117,7 +118,7 @@ class _Node:
     def operator(self, inputs: Sequence[NDArray]) -> CustomOp:
         if self.made is None:
             shapes, dtypes = [array.shape for array in inputs], [array.dtype for array in inputs]
-            self.prop.infer_shape([list(shape) for shape in shapes])  # which it may keep something of
+            self.prop.infer_shape([list(shape) for shape in shapes])  # the class may keep some of it
             self.prop.infer_type(list(dtypes))
             made = self.prop.create_operator(self.context, shapes, dtypes)
             if not isinstance(made, CustomOp):
@@ -185,7 +186,7 @@ class _Registered(Numbered):
         targets = inputs, outputs, aux
 
         def add(takes: Descs, name: str, shape: Any) -> None:
-            # An input that comes back as it was told is still not known.
+            # An input shape that comes back unchanged is still unknown.
             unknown = takes.handle == inputs and not shapes[int(name)] and shape is not None and not len(shape)
             takes.add(name, None if unknown else shape, _abi.Dtype.NONE, None)
 
@@ -219,7 +220,7 @@ class _Registered(Numbered):
         with _tape.scope(False, None), _Lent(head_grads, inputs, outputs, gradients, aux) as lists:
             out_grad, in_data, out_data, wanted, states = lists
             req = ["null" if array is None else "write" for array in wanted]
-            # What is not wanted may be written all the same.
+            # Operators may write gradients that are not wanted, so each gets an array.
             spare = [
                 zeros(data.shape, data.context, data.dtype) if array is None else array
                 for array, data in zip(wanted, in_data)
@@ -231,7 +232,7 @@ class _Registered(Numbered):
 
 
 class _Lent:
-    """The arrays of lists that a callback was lent, closed at its end."""
+    """The arrays of lists that a callback was given, closed at its end."""
 
     def __init__(self, *addresses: int) -> None:
         self.lists: List[List[Any]] = [list(LentArrays._adopt(address).list()) for address in addresses]
@@ -245,18 +246,18 @@ class _Lent:
             array.close()
 
 
-_all: Dict[int, _Registered] = {}  # until nothing has a node of them any more
+_all: Dict[int, _Registered] = {}  # until no node uses them
 _by_name: Dict[str, int] = {}
 
 P = TypeVar("P", bound=Type[CustomOpProp])
 
 
 def register(reg_name: str, need_top_grad: Optional[bool] = None) -> Callable[[P], P]:
-    """Gives a class of CustomOpProp a name, for the whole process. A name that was given before goes to the new class, while
-    nodes that there are stay what they are.
+    """Registers a class of CustomOpProp under a name, for the whole process. A name registered before then refers to
+    the new class; existing nodes keep the old one.
 
-    need_top_grad False makes it a loss, whose backward pass begins with a gradient of its own. None: what an instance made
-    without attributes says; True if it cannot be made without any.
+    need_top_grad False makes it a loss, whose backward needs no head gradient. None: the value of an instance created
+    without attributes; True if it cannot be created without any.
     """
     name = to_text(reg_name, "reg_name")
 
@@ -267,7 +268,7 @@ def register(reg_name: str, need_top_grad: Optional[bool] = None) -> Callable[[P
         if needed is None:
             try:
                 needed = bool(prop().need_top_grad_)
-            except TypeError:  # it wants attributes
+            except TypeError:  # it requires attributes
                 needed = True
         made = _Registered(reg_name, prop, needed)
         if reg_name in _by_name:
@@ -280,8 +281,8 @@ def register(reg_name: str, need_top_grad: Optional[bool] = None) -> Callable[[P
 
 
 def unregister(reg_name: str) -> None:
-    """Ends a name. Nodes that there are stay what they are."""
+    """Removes a name. Existing nodes are not affected."""
     name = to_text(reg_name, "reg_name")
     if _by_name.pop(reg_name, None) is None:
-        raise UnknownNameError(f"no operator of Python's is registered as '{reg_name}'", reg_name)
+        raise UnknownNameError(f"no Python operator is registered as '{reg_name}'", reg_name)
     lib.cohort_custom_unregister(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers: rules that update parameters from gradients, with the states of the parameters they have seen."""
+"""Optimizers: rules that update parameters from gradients, with a state per parameter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .symbol import Symbol
 
 
 class Optimizer(Handle):
-    """An optimizer, made by :func:`create`.
+    """An optimizer, created by :func:`create`.
 
     >>> from cohort import optimizer
     >>> sgd = optimizer.create("sgd", learning_rate=0.1, momentum=0.9)
@@ -53,13 +53,13 @@ class Optimizer(Handle):
         self.set("learning_rate", lr)
 
     def set_lr_schedule(self, name: Optional[str], **kwargs: Any) -> "Optimizer":
-        """Lets a schedule decide the learning rate: "factor", "multifactor", "poly", "cosine", "constant"; None: none."""
+        """Sets a schedule for the learning rate: "factor", "multifactor", "poly", "cosine", "constant"; None: none."""
         keys = attributes(kwargs, "schedule")
         self._call(lib.cohort_optimizer_set_lr_schedule, None if name is None else to_text(name, "schedule"), *keys)
         return self
 
     def use_symbol(self, symbol: Symbol) -> "Optimizer":
-        """Takes ``__lr_mult__`` and ``__wd_mult__`` of a symbol's variables."""
+        """Uses ``__lr_mult__`` and ``__wd_mult__`` of a symbol's variables."""
         self._call(lib.cohort_optimizer_use_symbol, handle_of(symbol, Symbol, "symbol"))
         return self
 
@@ -69,7 +69,7 @@ class Optimizer(Handle):
         return self
 
     def mult(self, param: str) -> Tuple[float, float]:
-        """The multipliers of learning rate and weight decay that hold for a parameter."""
+        """The multipliers of learning rate and weight decay that apply to a parameter."""
         lr, wd = c_double(), c_double()
         self._call(lib.cohort_optimizer_mult, to_text(param, "param"), byref(lr), byref(wd))
         return lr.value, wd.value
@@ -82,11 +82,11 @@ class Optimizer(Handle):
 
     @property
     def loss_scale(self) -> LossScale:
-        """Of the group updated last; it is saved and loaded with the states."""
+        """The loss scale of the group updated last; it is saved and loaded with the states."""
         return loss_scale_of(self, lib.cohort_optimizer_loss_scale)
 
     def get_states(self) -> bytes:
-        """States and counts, so that training can go on later."""
+        """States and counts, from which training can be resumed."""
         size = c_size_t()
         with self._lock:
             lib.cohort_optimizer_save_states_memory(self.handle, None, 0, byref(size))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Precision: in which types a network computes, the ranges that int8 needs, and the factor on the loss."""
+"""Precision: the types in which a network computes, the ranges for int8, and the loss scale."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _METHODS = {"min_max": _abi.CalibrationMethod.MIN_MAX, "entropy": _abi.Calibrati
 
 
 class Calibration(Handle):
-    """Watches a float32 network and notes in which range each of its values lies, for inference in int8. Bind the network
-    with ``compute_dtype="int8"`` and the calibration then.
+    """Observes a float32 network and records the range of each of its values, for inference in int8. Then bind the
+    network with ``compute_dtype="int8"`` and the calibration.
 
-    ``method`` "min_max" takes the least and the largest number, "entropy" cuts that range off where bytes tell most of
-    how the numbers are distributed.
+    ``method`` "min_max" takes the least and the largest number; "entropy" cuts off the range so that int8 preserves
+    most of the distribution.
 
     >>> from cohort import Calibration, nd, sym
     >>> net = sym.FullyConnected(sym.Variable("data"), num_hidden=16, no_bias=True, name="fc")
@@ -43,33 +43,33 @@ class Calibration(Handle):
         self._start(out_handle(lib.cohort_calibration_create, _METHODS[method]))
 
     def observe(self, executor: Handle) -> "Calibration":
-        """Runs a forward pass on what the executor's arguments hold, and notes the numbers of each value."""
+        """Runs a forward pass on the values in the executor's arguments, and records the range of each value."""
         watched = handle_of(executor, Handle, "executor")
         with held(executor, self):
             lib.cohort_calibration_observe(self.handle, watched)
         return self
 
     def range(self, name: str) -> Tuple[float, float]:
-        """What was found for a value under the name that monitors have for it: "conv0_output", or an argument."""
+        """The range of a value under its name in monitors, "conv0_output", or that of an argument."""
         low, high = c_double(), c_double()
         self._call(lib.cohort_calibration_range, to_text(name, "name"), byref(low), byref(high))
         return low.value, high.value
 
     def ranges(self) -> Dict[str, NDArray]:
-        """All that was found, to be kept with ``nd.save()``: by name an array of the least and the largest number."""
+        """All ranges, to be saved with ``nd.save()``: by name an array of the least and the largest number."""
         with Arrays._adopt(self._out(out_handle, lib.cohort_calibration_ranges)) as found:
             return found.dict()
 
     @classmethod
     def from_ranges(cls, ranges: Mapping[str, Any]) -> "Calibration":
-        """One that has found these, as ``ranges()`` of another gave them, and observes no more."""
+        """A calibration with these ranges, from ``ranges()`` of another one; it observes no more."""
         with Arrays.of(ranges, "ranges") as given:
             return cls._adopt(out_handle(lib.cohort_calibration_create_from, given.handle))
 
 
 class LossScale(NamedTuple):
-    """Where the factor on a loss has come to: what the next backward pass begins with (1: there is none), the updates
-    made since it changed, and those that were skipped because a gradient was infinite or no number."""
+    """The state of a loss scale: the factor of the next backward pass (1: none), the number of updates since it
+    changed, and of updates skipped because a gradient was infinite or NaN."""
 
     scale: float
     num_good: int

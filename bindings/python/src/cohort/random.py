@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers. Operators that draw some and are given no seed draw from a sequence of the process, each call what comes
-next; it begins in the same way in each process.
+"""Random numbers. Operators without a seed continue a sequence of the process, which starts the same way in each
+process.
 
 >>> from cohort import random
 >>> random.seed(42)
@@ -19,14 +19,14 @@ from ._library import to_int
 
 
 def seed(seed_state: int) -> None:
-    """Begins the sequence anew: the same calls behind it give the same numbers."""
+    """Restarts the sequence: the same calls then give the same numbers."""
     _operators.begin_draws(to_int(seed_state, "seed_state", 0, 2**31 - 1) << 32)
 
 
 def uniform(
     low: float = 0, high: float = 1, shape: Any = (1,), dtype: Any = None, ctx: Any = None, out: Any = None
 ) -> Any:
-    """Numbers evenly from low up to high."""
+    """Numbers uniform from low up to high."""
     draw = _operators.function_of_arrays("_random_uniform")
     return draw(low=low, high=high, shape=shape, dtype=dtype, ctx=ctx, out=out)
 

@@ -73,12 +73,12 @@ class Symbol(Operand):
         return self._names(_abi.SymbolList.INPUTS)
 
     def list_labels(self) -> List[str]:
-        """Arguments of which inference needs no values: they reach the outputs by way of the label of a loss alone."""
+        """Arguments whose values inference does not need: they affect the outputs only as the label of a loss."""
         return self._names(_abi.SymbolList.LABELS)
 
     @property
     def name(self) -> Optional[str]:
-        """The name of the node; None of several outputs."""
+        """The name of the node; None for several outputs."""
         found: Optional[str] = self._out(out_text, lib.cohort_symbol_name)
         return found
 
@@ -110,7 +110,7 @@ class Symbol(Operand):
         return {key: value for _, key, value in self._attrs(False)}
 
     def attr_dict(self) -> Dict[str, Dict[str, str]]:
-        """The attributes of every node that has some."""
+        """The attributes of every node that has any."""
         found: Dict[str, Dict[str, str]] = {}
         for node, key, value in self._attrs(True):
             found.setdefault(node, {})[key] = value
@@ -132,7 +132,7 @@ class Symbol(Operand):
         return None if made is None else Symbol._adopt(made)
 
     def __getitem__(self, key: Any) -> "Symbol":
-        """An output, by name or number."""
+        """An output, by name or index."""
         if isinstance(key, str):
             return self._made(lib.cohort_symbol_output_named, to_text(key, "output"))
         index, length = to_int(key, "output"), len(self)
@@ -184,12 +184,12 @@ class Symbol(Operand):
         return (None, None, None) if found is None else tuple([desc.shape for desc in part.list()] for part in found)
 
     def infer_shape(self, *args: Any, **kwargs: Any) -> Tuple[Any, Any, Any]:
-        """Shapes of arguments, outputs and auxiliary states; three times None if not all can be found."""
+        """Shapes of arguments, outputs and auxiliary states; None three times if some cannot be inferred."""
         found: Tuple[Any, Any, Any] = self._infer_shape(args, kwargs, False)
         return found
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> Tuple[Any, Any, Any]:
-        """The same with what could be found."""
+        """Like :meth:`infer_shape`, with the shapes that could be inferred."""
         found: Tuple[Any, Any, Any] = self._infer_shape(args, kwargs, True)
         return found
 
@@ -204,12 +204,12 @@ class Symbol(Operand):
         )
 
     def infer_type(self, *args: Any, **kwargs: Any) -> Tuple[Any, Any, Any]:
-        """Types of arguments, outputs and auxiliary states; three times None if not all can be found."""
+        """Types of arguments, outputs and auxiliary states; None three times if some cannot be inferred."""
         found: Tuple[Any, Any, Any] = self._infer_type(args, kwargs, False)
         return found
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> Tuple[Any, Any, Any]:
-        """The same with what could be found."""
+        """Like :meth:`infer_type`, with the types that could be inferred."""
         found: Tuple[Any, Any, Any] = self._infer_type(args, kwargs, True)
         return found
 
@@ -228,7 +228,7 @@ class Symbol(Operand):
     # ---- binding
 
     def simple_bind(self, ctx: Any = None, grad_req: Any = "write", type_dict: Any = None, **kwargs: Any) -> "Executor":
-        """An executor on arrays made for it: see :class:`cohort.executor.Executor`."""
+        """An executor on new arrays: see :class:`cohort.executor.Executor`."""
         from .executor import Executor
 
         return Executor.simple_bind(self, ctx, grad_req, type_dict, **kwargs)
@@ -242,13 +242,13 @@ class Symbol(Operand):
         aux_states: Any = None,
         **kwargs: Any,
     ) -> "Executor":
-        """An executor on arrays that are given."""
+        """An executor on given arrays."""
         from .executor import Executor
 
         return Executor.bind(self, ctx, args, args_grad, grad_req, aux_states, **kwargs)
 
     def eval(self, ctx: Any = None, **kwargs: Any) -> List[Any]:
-        """The outputs for arrays that are given by name."""
+        """The outputs for arrays given by name."""
         found: List[Any] = self.bind(ctx, kwargs, grad_req="null").forward()
         return found
 
@@ -269,7 +269,7 @@ class Symbol(Operand):
         )
 
     def __bool__(self) -> bool:
-        raise TypeError("a symbol has no value: neither it nor a comparison of symbols is true or false")
+        raise TypeError("a symbol has no value: neither it nor a comparison of symbols has a truth value")
 
     def astype(self, dtype: Any) -> "Symbol":
         found: Symbol = _operators.function_of_symbols("Cast")(self, dtype=dtype)
@@ -308,7 +308,7 @@ var = Variable
 
 
 def Group(symbols: Sequence[Symbol]) -> Symbol:
-    """A symbol of all outputs of the given ones."""
+    """A symbol with all outputs of the given ones."""
     given = to_list(symbols, "symbols")
     for symbol in given:
         handle_of(symbol, Symbol, "symbols")
@@ -316,13 +316,13 @@ def Group(symbols: Sequence[Symbol]) -> Symbol:
 
 
 def load_json(json_str: str) -> Symbol:
-    """A symbol from JSON as any MXNet wrote it."""
+    """A symbol from the JSON of any MXNet version."""
     text = to_text(json_str, "json")
     return Symbol._adopt(out_handle(lib.cohort_symbol_from_json, text, len(text)))
 
 
 def load(fname: Any) -> Symbol:
-    """The same from a file."""
+    """Like :func:`load_json`, from a file."""
     return Symbol._adopt(out_handle(lib.cohort_symbol_load, to_path(fname, "fname")))
 
 

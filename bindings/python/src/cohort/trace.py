@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces: what the process does, and how long it takes beside what the machine can do."""
+"""Traces: what the process runs, and how long it takes compared with the machine's limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KINDS = ("operator", "pass", "copy", "exchange", "update", "wait", "call", "use
 
 @dataclasses.dataclass(frozen=True)
 class Total:
-    """One row of the totals of a trace; times in nanoseconds. 0: not known."""
+    """One row of the totals of a trace; times in nanoseconds. 0: unknown."""
 
     kind: str
     name: str
@@ -51,8 +51,8 @@ class Trace(Handle):
         trace.write("step.json")  # for chrome://tracing or Perfetto
         print(trace.table())
 
-    ``max_events`` are kept, older ones make room; totals are of all. The rates are those of the threads of one device,
-    and measured where they are not given.
+    The last ``max_events`` are kept; totals include all. The rates are those of the threads of one device, and are
+    measured if they are not given.
     """
 
     _free_name = "cohort_trace_free"
@@ -68,16 +68,16 @@ class Trace(Handle):
         self._start(out_handle(lib.cohort_trace_create, byref(options)))
 
     def start(self) -> None:
-        """Goes on recording."""
+        """Starts or resumes recording."""
         self._call(lib.cohort_trace_start)
 
     def stop(self) -> None:
-        """Stops. Work that is queued must have been waited for, or it is not there."""
+        """Stops recording. Queued work is only recorded if it has been waited for."""
         self._call(lib.cohort_trace_stop)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Trace]:
-        """Records within a ``with``, and waits for all work at its end."""
+        """Records during ``with``, and waits for all work at its end."""
         self.start()
         try:
             yield self
@@ -86,17 +86,17 @@ class Trace(Handle):
             self.stop()
 
     def clear(self) -> None:
-        """Forgets what there is."""
+        """Discards all events and totals."""
         self._call(lib.cohort_trace_clear)
 
     @property
     def num_events(self) -> int:
-        """How many events are kept."""
+        """The number of events kept."""
         return int(self._info().num_events)
 
     @property
     def num_dropped(self) -> int:
-        """How many had to make room."""
+        """The number of events dropped."""
         return int(self._info().num_dropped)
 
     @property
@@ -108,15 +108,15 @@ class Trace(Handle):
         return self._out(out_text, lib.cohort_trace_json) or ""
 
     def write(self, path: Any) -> None:
-        """The same to a file, whole or not at all."""
+        """Writes the events to a file, completely or not at all."""
         self._call(lib.cohort_trace_write, to_path(path, "path"))
 
     def table(self, by_operator: bool = True) -> str:
-        """What took how long, for a person."""
+        """A table of the times, for a person."""
         return self._out(out_text, lib.cohort_trace_table, int(bool(by_operator))) or ""
 
     def totals(self, by_operator: bool = False) -> List[Total]:
-        """The same as numbers, what took longest first."""
+        """The same as numbers, longest first."""
         by, rows = int(bool(by_operator)), []
         with self._lock:
             for i in range(out_int(lib.cohort_trace_num_totals, self.handle, by)):
@@ -129,7 +129,7 @@ class Trace(Handle):
 
     @contextlib.contextmanager
     def span(self, name: str, row: str = "host") -> Iterator[None]:
-        """Shows a ``with`` as a span on a row of the host's own."""
+        """Shows a ``with`` block as a span on a row of the program's own."""
         self._call(lib.cohort_trace_begin, to_text(row, "row"), to_text(name, "name"))
         try:
             yield
@@ -137,11 +137,11 @@ class Trace(Handle):
             self._call(lib.cohort_trace_end, to_text(row, "row"))
 
     def mark(self, name: str, row: str = "host") -> None:
-        """Marks a moment."""
+        """Marks a point in time."""
         self._call(lib.cohort_trace_mark, to_text(row, "row"), to_text(name, "name"))
 
     def counter(self, name: str, value: float) -> None:
-        """Notes a value, which a viewer draws as a curve."""
+        """Records a value, which a viewer draws as a curve."""
         self._call(lib.cohort_trace_counter, to_text(name, "name"), to_real(value, "value"))
 
     def _info(self) -> Any:

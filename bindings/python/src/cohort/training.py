@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training as one call: :func:`fit`, with functions and objects that are told how it goes."""
+"""Training in one call: :func:`fit`, with callbacks that report progress."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .symbol import Symbol
 
 
 class Progress:
-    """What a callback is given. ``stop()`` ends training behind the present batch."""
+    """The argument of callbacks. ``stop()`` ends training after the current batch."""
 
     def __init__(self, group: DataParallelExecutorGroup, optimizer: Optimizer, num_epoch: int) -> None:
         self.group, self.optimizer, self.num_epoch = group, optimizer, num_epoch
         self.epoch = 0  # from 0
         self.batch = 0  # from 0, in this epoch
-        self.train: Dict[str, float] = {}  # figures of this epoch so far
+        self.train: Dict[str, float] = {}  # metrics of this epoch so far
         self.eval: Dict[str, float] = {}  # of the evaluation data, at the end of an epoch
         self.stopped = False
 
@@ -35,17 +35,17 @@ class Progress:
 
 
 class Callback:
-    """For those who want to know more than the end of each epoch. A plain function is told of that alone."""
+    """Callbacks for more than the end of each epoch. A plain function is called at the end of epochs only."""
 
     def on_batch_end(self, progress: Progress) -> None:
         """After each batch; ``progress.train`` is that of the epoch before."""
 
     def on_epoch_end(self, progress: Progress) -> None:
-        """After each epoch, with the figures of both data."""
+        """After each epoch, with the metrics of both data sets."""
 
 
 class Fitted:
-    """What training gives: parameters, figures of each epoch, and the group, which can go on."""
+    """The result of training: parameters, metrics of each epoch, and the group, which can be trained further."""
 
     def __init__(self, group: DataParallelExecutorGroup, optimizer: Optimizer, history: List[Dict[str, float]]) -> None:
         self.group, self.optimizer, self.history = group, optimizer, history
@@ -97,8 +97,8 @@ def fit(
     """Trains a network on an iterator such as :class:`cohort.NDArrayIter`. Batches may be of several lengths.
 
     ``callbacks`` are functions of a :class:`Progress`, called at the end of each epoch, or :class:`Callback` objects.
-    Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer. ``rescale_grad`` is
-    one by the batch size unless ``optimizer_params`` has another. Precision, ``loss_scale``, ``gradient_sum_dtype``,
+    Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer. ``rescale_grad`` is 1
+    / batch size unless ``optimizer_params`` contains it. Precision, ``loss_scale``, ``gradient_sum_dtype``,
     ``backward_once``, ``recompute`` and ``tf32`` are those of :class:`DataParallelExecutorGroup`.
     """
     epochs = to_int(num_epoch, "num_epoch", 0, 2**31 - 1)
@@ -171,12 +171,12 @@ def _run_epoch(train_data: Any, metric: EvalMetric, progress: Progress, told: Se
 
 
 def _follow(group: DataParallelExecutorGroup, batch: Any) -> None:
-    """Reshapes a group to batches of another length, as those of evaluation data may be."""
+    """Reshapes a group to batches of another length, which evaluation data may have."""
 
     def descs_of(bound: Optional[List[DataDesc]], arrays: Any) -> List[DataDesc]:
         given = [] if arrays is None else [arrays] if hasattr(arrays, "shape") else list(arrays)
         if len(given) != len(bound or []):
-            return bound or []  # forward says what is wrong
+            return bound or []  # forward reports the error
         return [
             DataDesc(
                 desc.name, np.shape(array) if not hasattr(array, "shape") else array.shape, desc.dtype, desc.layout
@@ -191,7 +191,8 @@ def _follow(group: DataParallelExecutorGroup, batch: Any) -> None:
 
 
 def score(group: DataParallelExecutorGroup, data: Any, metric: Any = "acc") -> Dict[str, float]:
-    """Figures of a group on other data, whose batches may be of another length; what a batch is filled up with counts as well."""
+    """Metrics of a group on other data, whose batches may be of another length; samples that only pad a batch count as
+    well."""
     measured = create_metric(metric)
     measured.reset()
     for batch in data:
