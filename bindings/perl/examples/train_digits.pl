@@ -1,8 +1,6 @@
 #!/usr/bin/env perl
 # SPDX-License-Identifier: Apache-2.0
-# Trains LeNet on handwritten digits over several devices, saves it, and tests what was saved in a second group.
-#   perl -Ilib examples/train_digits.pl [--contexts 'cpu(0),cpu(1)'] [--workload 1,1] [--epochs 20] [--batch 32] [--lr 0.05]
-#       [--seed 1] [--data FILE] [--out PREFIX]
+# Trains LeNet on handwritten digits over several devices, saves it, and tests the saved network in a second group.
 use strict;
 use warnings;
 use AI::Cohort qw(mx);
@@ -21,7 +19,7 @@ $| = 1;
 
 # The images as a PDL of 8 x 8 x 1 x 1797, shuffled; the last of them are for the test.
 my $file = mx->nd->load($option{data});
-CORE::srand($option{seed});    # PDL has an srand of its own
+CORE::srand($option{seed});    # PDL has its own srand
 my @order = shuffle 0 .. 1796;
 my ($images, $labels) = (pick($file->{images}->aspdl, @order), pick($file->{labels}->aspdl, @order));
 my $num_train = 1797 - $num_test;

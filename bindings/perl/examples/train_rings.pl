@@ -36,7 +36,7 @@ package SwishProp {
 
 SwishProp->register('swish');
 
-# Points at a distance of 0.5 to 1 from the middle, or of 1.5 to 2.
+# Points at a distance of 0.5 to 1 from the centre, or of 1.5 to 2.
 my $num = 256;
 my $angle = mx->nd->empty([$num])->uniform(0, 6.2832, $option{seed});
 my $label = mx->nd->arange($num) % 2;

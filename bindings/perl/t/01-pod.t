@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every module has POD without errors, and in it every function that is not marked as its own by an underscore.
+# Every module has valid POD, which documents every function whose name does not start with an underscore.
 use strict;
 use warnings;
 use B ();
@@ -12,7 +12,7 @@ use AI::Cohort;
 my $root = "$FindBin::Bin/..";
 my @files;
 find({wanted => sub { push @files, $File::Find::name if /\.pm$/ }, no_chdir => 1}, "$root/lib");
-my %ours = map { $_ => 1 } qw(import free_handle STORABLE_freeze STORABLE_thaw);    # asked for by Perl, AI::Cohort::Handle and Storable
+my %ours = map { $_ => 1 } qw(import free_handle STORABLE_freeze STORABLE_thaw);    # required by Perl, AI::Cohort::Handle and Storable
 
 sub stash_of {
     my $stash = B::svref_2object($_[0])->STASH;

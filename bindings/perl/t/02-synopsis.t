@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the documentation shows runs as it stands there.
+# The examples of the documentation run.
 use strict;
 use warnings;
 use File::Find qw(find);
@@ -15,7 +15,7 @@ for my $file (sort @files) {
     open my $handle, '<', $file or die "$file: $!";
     my $text = do { local $/; <$handle> };
     my ($synopsis) = $text =~ /^=head1 SYNOPSIS\n(.*?)^=/ms or next;
-    next if $file =~ /Error\.pm$/;    # needs a group and a batch of its reader
+    next if $file =~ /Error\.pm$/;    # needs a group and a batch
     my $said = '';
     my $lived = do {
         local (*STDOUT, *STDERR);
@@ -25,7 +25,7 @@ for my $file (sort @files) {
         eval "package Synopsis$number; use strict; use warnings;\n$synopsis; 1";
     };
     ok($lived, substr($file, 1 + length $lib) =~ s{/}{::}gr =~ s/\.\w+$//r) or diag($@);
-    # A comment after a print says what it prints.
+    # A comment after a print gives its output.
     my @promised = $synopsis =~ /^\s*print\s[^\n]*;\s+# ([\d ]+)(?:$|,)/mg;
     my @missing = grep { index($said, $_) < 0 } @promised;
     is("@missing", '', '... and prints what it says') if @promised;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Errors, contexts, the library's log, and what the library itself says.
+# Errors, contexts, the library's log, and the library's version and features.
 use strict;
 use warnings;
 use FindBin;

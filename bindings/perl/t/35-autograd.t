@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Gradients of what is computed with arrays.
+# Gradients of imperative computations.
 use strict;
 use warnings;
 use FindBin;
@@ -207,12 +207,12 @@ test 'a loop keeps neither handles nor functions' => sub {
     $step->() for 1 .. 50;
     is(mx->live_handles, $handles);
     is(AI::Cohort::FFI::_num_callbacks(), $functions);
-    for (1 .. 3) {    # a function that holds what holds the tape
+    for (1 .. 3) {    # a function that refers to the array that refers to the tape
         autograd->record(sub { my $z = $x->detach; autograd->function($x, $z, sub { $_[0] * $x }); return });
     }
     autograd->record(sub { });
     is(AI::Cohort::FFI::_num_callbacks(), $functions);
-    autograd->record(sub { my $z = $x * $x }) for 1 .. 1000;    # what nobody goes back through
+    autograd->record(sub { my $z = $x * $x }) for 1 .. 1000;    # graphs that no array refers to
     cmp_ok(autograd->num_recorded, '<', 1000);
     is(mx->live_handles, $handles);
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Operators of the program's own.
+# Custom operators.
 use strict;
 use warnings;
 use FindBin;
@@ -8,8 +8,8 @@ use AI::Cohort::AutoGrad qw(autograd);
 use CohortTest;
 use Test::More;
 
-our @seen;    # what methods were called with
-our %dies;    # by method: what it dies of
+our @seen;    # the arguments of the calls
+our %dies;    # by method: the error that it dies with
 
 {
     package Affine;    # y = scale * x + shift, and counts its training passes in an auxiliary state
@@ -29,7 +29,7 @@ our %dies;    # by method: what it dies of
         push @main::seen, [backward => @$req];
         $self->assign($in_grad->[0], $req->[0], $out_grad->[0] * $self->{scale});
         $self->assign($in_grad->[1], $req->[1], $out_grad->[0]);
-        $in_grad->[1] .= 7 if $req->[1] eq 'null';    # which nobody reads
+        $in_grad->[1] .= 7 if $req->[1] eq 'null';    # not read
     }
 
     package AffineProp;
@@ -57,7 +57,7 @@ our %dies;    # by method: what it dies of
         return $main::dies{no_operator} || Affine->new(scale => $self->{scale} // 1);
     }
 
-    package Loss;    # whose gradient is its own
+    package Loss;    # a loss, which ignores head gradients
     our @ISA = ('AI::Cohort::CustomOp');
     sub forward { my ($self, $is_train, $req, $in, $out) = @_; $self->assign($out->[0], $req->[0], $in->[0]) }
 
@@ -166,7 +166,7 @@ test 'what a method dies of, the call dies of, and all goes on behind it' => sub
             local %dies = ($method => $reason);
             is(eval { $call{$method}->(); 1 }, undef, $method);
             is_deeply($@, $reason, 'as it died');
-            $exec->aux_dict->{a_count}->set(0);    # which a pass that failed has left unwritten
+            $exec->aux_dict->{a_count}->set(0);    # a failed pass has left it invalid
         }
         ok(eval { $call{$method}->(); 1 }, 'and then it works') or diag($@);
     }

@@ -139,7 +139,7 @@ test 'groups of a family have the same arrays, of parameters, gradients and inpu
     my $params = [qw(fc1_weight fc1_bias)];
     my $shared = group(symbol => $network->(1), param_names => $params, %shapes);
     my $created = group(symbol => $network->(2), param_names => $params, %shapes, shared_group => $shared);
-    # One memory: what is written to one is read from the other.
+    # Whether two arrays share memory: values written to one are read from the other.
     my $same = sub { my ($one, $other) = @_; $one->set(rand); "@{$one->aslist}" eq "@{$other->aslist}" };
     for my $i (0, 1) {
         my @pools = map { $_->shared_data_arrays->[$i] } $shared, $created;

@@ -36,7 +36,7 @@ test 'metrics go by name and give name and value' => sub {    # MET-07, MET-10 t
 
 test 'confidence has a value for each class and threshold' => sub {    # MET-19
     my $metric = value('confidence', num_classes => 2, confidence_thresholds => [0.5, 0.75]);
-    my ($names, $values) = $metric->get;    # class 0 gets .7 and .8, of which one is of it; class 1 gets .6
+    my ($names, $values) = $metric->get;    # class 0 gets .7 and .8, one of which is right; class 1 gets .6
     is_deeply($names, ['P(v=0|Conf>0.5)', 'P(v=0|Conf>0.75)', 'P(v=1|Conf>0.5)', 'P(v=1|Conf>0.75)']);
     is_deeply([@$values[0 .. 2]], [1 / 2, 0, 1]);
     cmp_ok($values->[3], '!=', $values->[3], 'not a number');

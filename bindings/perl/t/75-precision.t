@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# In which types networks compute, predictors, ranges for bytes, the factor on a loss, memory of devices.
+# The types in which networks compute, predictors, int8 ranges, the loss scale, memory of devices.
 use strict;
 use warnings;
 use FindBin;
@@ -9,7 +9,7 @@ use File::Temp qw(tempdir);
 use List::Util qw(max);
 use Test::More;
 
-# Two layers of 16, each alone enough for units of narrow types.
+# Two layers of 16, each large enough for the processor's units for narrow types.
 sub wide {
     my $net = mx->sym->Variable('data');
     $net = mx->sym->FullyConnected($net, num_hidden => 16, no_bias => 1, name => $_) for qw(first second);
@@ -25,7 +25,7 @@ sub noise {
 
 sub model { (symbol => wide(), arg_params => {first_weight => noise(1, 16, 16), second_weight => noise(2, 16, 16)}, shapes => {data => [32, 16]}) }
 
-# As a part of the largest.
+# The largest difference relative to the largest number.
 sub apart {
     my ($found, $expected) = @_;
     my @found = @{$found->aslist};

@@ -18,7 +18,7 @@ test 'a step can be seen, and what it took' => sub {
         $trace->span('step 1', sub { $exec->forward(0) }, 'training');
     });
     is(scalar @$outputs, 1, 'what the function gives');
-    $exec->forward(0);    # which it does not see
+    $exec->forward(0);    # not recorded
     $exec->wait;
     my ($fc) = grep { $_->{name} eq 'fc' } @{$trace->totals};
     is_deeply([@$fc{qw(kind op count)}], ['operator', 'FullyConnected', 1]);

@@ -7,7 +7,7 @@ use lib "$FindBin::Bin/lib";
 use CohortTest;
 use Test::More;
 
-# Sums a sequence of the bucket's length, then a weight: the same parameters for every length.
+# Sums a sequence of the bucket's length, then multiplies with a weight: the same parameters for every length.
 sub bucket {
     my ($length) = @_;
     my $sum = mx->sym->sum(mx->sym->Variable('data'), axis => 1, keepdims => 1);

@@ -8,7 +8,7 @@ use Test::More;
 
 my $root = "$FindBin::Bin/..";
 my $data = "$root/../../examples/data/digits.params";
-plan skip_all => "there is no $data here" unless -e $data;    # in the distribution by itself
+plan skip_all => "there is no $data here" unless -e $data;    # in the separate distribution
 
 my $prefix = tempdir(CLEANUP => 1) . '/digits';
 local $SIG{ALRM} = sub { die "the example takes longer than a minute\n" };

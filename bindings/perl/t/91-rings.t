@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The example of gradients and an operator of its own learns what it is to learn.
+# The example with gradients and a custom operator learns.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Processes and threads beside the one that made the objects.
+# Processes and threads other than the one that created the objects.
 use strict;
 use warnings;
 use threads;

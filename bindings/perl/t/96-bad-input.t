@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Whatever a method is given, it does its work or dies of an AI::Cohort::Error, and the object is usable afterwards.
+# With any arguments a method works or dies with an AI::Cohort::Error, and the object stays usable.
 use strict;
 use warnings;
 use FindBin;
@@ -8,7 +8,7 @@ use CohortTest;
 use File::Temp qw(tempdir);
 use Test::More;
 
-chdir tempdir(CLEANUP => 1) or die $!;    # for what is saved under odd names
+chdir tempdir(CLEANUP => 1) or die $!;    # for files saved under odd names
 $SIG{ALRM} = sub { die "it takes longer than a minute\n" };
 alarm 60;
 
@@ -21,7 +21,8 @@ my @odd = (
 
 @OddProp::ISA = ('AI::Cohort::CustomOpProp');
 
-# Calls a method with each odd value at each place, and with none and two of them; what did not die as it should.
+# Calls a method with each odd value in each position, and with no and with two of them; returns the calls that did not die
+# properly.
 sub try_method {
     my ($make, $method) = @_;
     my @wrong;

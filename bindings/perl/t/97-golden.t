@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What MXNet 1.9.1 computed, scenario by scenario: all but those of the level "module", which is no part of this interface.
+# Compares with MXNet 1.9.1, scenario by scenario: all but those of the level "module", which this interface does not have.
 use strict;
 use warnings;
 use FindBin;
@@ -9,7 +9,7 @@ use Golden;
 use Test::More;
 
 my $golden = "$FindBin::Bin/../../../tests/golden/group";
-plan skip_all => "there is no $golden here" unless -d $golden;    # in the distribution by itself
+plan skip_all => "there is no $golden here" unless -d $golden;    # in the separate distribution
 
 for my $folder (sort glob "$golden/*/") {
     my ($name) = $folder =~ m{([^/]+)/$};

@@ -29,7 +29,7 @@ use AI::Cohort::Trace;
 
 our $VERSION = '0.001000';
 
-# `use AI::Cohort qw(mx)` gives the program a word for this class.
+# `use AI::Cohort qw(mx)` imports a function of this name that returns the class.
 sub import {
     my ($class, @words) = @_;
     AI::Cohort::FFI::_word_for($class, scalar caller, @words);
@@ -49,13 +49,13 @@ for my $word (keys %classes) {
     *$word = sub { "AI::Cohort::$classes{$word}" };
 }
 
-# Attributes of the symbols made while it is in $mx::AttrScope, those of the scope around it included.
+# Attributes of symbols created while it is in $mx::AttrScope, including those of the enclosing scope.
 sub AttrScope {
     my ($class, @given) = @_;
     return {%{$mx::AttrScope || {}}, AI::Cohort::FFI::settings_of('AttrScope', undef, @given)};
 }
 
-# What programs look for in AI::MXNet::IO.
+# For programs that call mx->io, AI::MXNet::IO's place in MXNet.
 sub io { $_[0] }
 
 sub version { AI::Cohort::FFI::cohort_version() }
@@ -64,7 +64,8 @@ sub live_handles { AI::Cohort::FFI::cohort_live_handles() }
 sub waitall { AI::Cohort::FFI::cohort_wait_all() }
 sub has_feature { AI::Cohort::FFI::cohort_has_feature($_[1]) }
 
-# Methods called like classes. Were they functions of AI::Cohort, AI::Cohort::DataDesc->new would be a call of one.
+# Methods that are called like classes. If they were functions of AI::Cohort, Perl would take AI::Cohort::DataDesc->new for a
+# call of one.
 package AI::Cohort::Named;
 
 sub Context { shift; AI::Cohort::Context->new(@_) }
@@ -124,9 +125,9 @@ AI::Cohort - data-parallel training and inference on libcohort
 
 =head1 DESCRIPTION
 
-Cohort trains and runs networks on a group of devices: each batch is split over them, outputs are merged, gradients summed. It
-loads the networks (symbol JSON) and parameters (F<.params>) of MXNet. These modules have the interface of AI::MXNet for its
-executor group and what goes with it, and call F<libcohort.so> through L<FFI::Platypus>: there is nothing to compile.
+Cohort trains and runs networks on a group of devices: each batch is split over them, outputs are merged, gradients are summed.
+It loads the networks (symbol JSON) and parameters (F<.params>) of MXNet. These modules have the interface of AI::MXNet's
+executor group and of the classes it uses, and call F<libcohort.so> through L<FFI::Platypus>: there is nothing to compile.
 
     AI::Cohort::Executor::Group    the group: one executor a device
     AI::Cohort::Executor::Manager  groups of several sequence lengths (buckets) over one set of parameters
@@ -150,27 +151,27 @@ executor group and what goes with it, and call F<libcohort.so> through L<FFI::Pl
 
 =head2 Coming from AI::MXNet
 
-Say C<use AI::Cohort qw(mx)> for C<use AI::MXNet qw(mx)>, and C<AI::Cohort::Executor::Group> (or
+Write C<use AI::Cohort qw(mx)> for C<use AI::MXNet qw(mx)>, and C<AI::Cohort::Executor::Group> (or
 C<AI::Cohort::DataParallelExecutorGroup>) for C<AI::MXNet::DataParallelExecutorGroup>. Constructor, methods, argument forms and
-defaults are the same, down to C<< $group->_p->param_arrays >>. What is different: C<workload> may be left out, as was always
-documented; mistakes that went unnoticed (a batch larger than the bound one, too few arrays, a C<grad_req> list of the wrong
-length) are errors; parameters are paired by name, in whatever order C<param_names> has them; a failed C<reshape> changes
-nothing. Modules, iterators and Gluon are not here.
+defaults are the same, including C<< $group->_p->param_arrays >>. The differences: C<workload> may be left out, as MXNet always
+documented; mistakes that MXNet does not notice (a batch larger than the bound one, too few arrays, a C<grad_req> list of the
+wrong length) are errors; parameters are paired by name, in whatever order C<param_names> has them; a failed C<reshape> changes
+nothing. Modules, iterators and Gluon do not exist here.
 
 =head2 Where the library is
 
-The environment variable C<COHORT_LIB> names F<libcohort.so> or a folder it is in; without it the library is looked for where
-the linker does, see L<FFI::CheckLib>.
+The environment variable C<COHORT_LIB> names F<libcohort.so> or the folder it is in; without it the library is searched for on
+the linker's path, see L<FFI::CheckLib>.
 
 =head2 Memory
 
-Objects hold their handles and free them when the last reference goes, in any order; an object keeps alive what it uses. C<<
-mx->live_handles >> says how many there are. Objects belong to the interpreter thread that made them. After a C<fork> the child
-must not use them.
+Objects own their handles and free them when the last reference is gone, in any order; an object keeps the objects it uses
+alive. C<< mx->live_handles >> returns their number. Objects belong to the interpreter thread that created them. After a C<fork>
+the child must not use them.
 
 =head1 IMPORT
 
-C<use AI::Cohort qw(mx)> makes C<mx> a word for this class; any other word will do.
+C<use AI::Cohort qw(mx)> imports C<mx>, a function that returns this class; any other name works, too.
 
 =head1 CLASS METHODS
 
@@ -228,7 +229,7 @@ The classes L<AI::Cohort::Executor>, L<AI::Cohort::Executor::Group> and L<AI::Co
 
 =head2 Context($type, $id)
 
-A context, of any type.
+A context of any type.
 
 =head2 io
 
@@ -236,34 +237,34 @@ This class, for C<< mx->io->DataDesc(...) >> and C<< mx->io->DataBatch(...) >>.
 
 =head2 DataDesc(...), DataBatch(...)
 
-An L<AI::Cohort::DataDesc>, an L<AI::Cohort::DataBatch>.
+Creates an L<AI::Cohort::DataDesc>, an L<AI::Cohort::DataBatch>.
 
 =head2 AttrScope(%attributes)
 
-Attributes for all symbols that are made while it is in C<$mx::AttrScope>:
+Attributes for all symbols that are created while it is in C<$mx::AttrScope>:
 
     {
         local $mx::AttrScope = mx->AttrScope(ctx_group => 'first');
         $net = mx->sym->FullyConnected($net, num_hidden => 10);
     }
 
-Likewise C<< local $mx::Context = mx->cpu(1) >> makes that the context of arrays and executors that are given none.
+Likewise C<< local $mx::Context = mx->cpu(1) >> sets the default context of arrays and executors.
 
 =head2 version
 
-The version of the library that is loaded, as text.
+The version of the loaded library, as text.
 
 =head2 library
 
-Where it was found.
+The path of the loaded library.
 
 =head2 has_feature($name)
 
-1 if the library has a feature: C<cpu>, C<onednn>, C<dlpack>, C<cuda>; else 0.
+1 if the library has a feature: C<cpu>, C<onednn>, C<dlpack>, C<cuda>; otherwise 0.
 
 =head2 live_handles
 
-How many handles of the library are alive in this process.
+The number of library handles that are alive in this process.
 
 =head2 waitall
 

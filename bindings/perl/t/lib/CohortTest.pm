@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests share. A test is a subtest called by the sentence that it proves; finish() is the last.
+# Shared by the tests. A test is a subtest named by the sentence that it proves; finish() comes last.
 package CohortTest;
 use strict;
 use warnings;
@@ -12,13 +12,13 @@ our @EXPORT = qw(mx test finish fails near nd mlp regression batch);
 sub test { my ($sentence, $code) = @_; subtest $sentence => $code }
 
 sub finish {
-    mx->waitall;    # work that is still queued holds on to memory that was lent
+    mx->waitall;    # queued work keeps wrapped memory alive
     is(mx->live_handles, 0, 'no handle is left');
     is(AI::Cohort::FFI::_num_callbacks(), 0, 'no function of Perl is held');
     done_testing;
 }
 
-# The code dies of an error of this class, whose message matches.
+# Checks that the code dies with an error of this class, whose message matches.
 sub fails(&$$) {
     my ($code, $class, $pattern) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
@@ -29,7 +29,7 @@ sub fails(&$$) {
     is($error->class, $class, "class of: $error") & like("$error", $pattern);
 }
 
-# The numbers of an array are these, but for rounding.
+# Checks the numbers of an array, up to rounding.
 sub near {
     my ($array, $expected, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
@@ -47,7 +47,7 @@ sub mlp {
     return mx->sym->SoftmaxOutput(mx->sym->FullyConnected($data, num_hidden => 3, name => 'fc'), name => 'softmax');
 }
 
-# out = data * w', without a loss: its gradient is what is passed back.
+# out = data * w', without a loss: its gradient is the head gradient.
 sub regression { mx->sym->FullyConnected(data => mx->sym->Variable('data'), num_hidden => 1, no_bias => 1, name => 'fc') }
 
 sub batch { AI::Cohort::DataBatch->new(data => $_[0], label => $_[1]) }

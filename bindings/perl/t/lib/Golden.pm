@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Replays scenarios of tests/golden/group, which record what MXNet 1.9.1 computed, through these modules. The format is
-# described in tests/golden/README.md.
+# Replays scenarios of tests/golden/group, which record results of MXNet 1.9.1, with these modules. tests/golden/README.md
+# describes the format.
 package Golden;
 use strict;
 use warnings;
@@ -30,7 +30,7 @@ sub new {
 sub level { $_[0]{head}{level} }
 sub title { $_[0]{head}{title} }
 
-# Runs all steps; a line for each thing that is not as expected.
+# Runs all steps; returns a line for each difference.
 sub run {
     my ($self) = @_;
     my ($head, @failures, $number) = ($self->{head});
@@ -225,7 +225,7 @@ sub step_get_outputs {
     my ($self, $step) = @_;
     my $all = $self->group($step)->get_outputs(is_true($step->{merge}));
     my ($begin, $end) = ($step->{begin} // 0, $step->{end} // scalar @$all);
-    # There is no such range in the class's own interface: what the library says of an output beyond the last.
+    # The class itself has no such range: use the library's error for an output beyond the last.
     AI::Cohort::FFI::cohort_group_merged($self->group($step)->handle, AI::Cohort::FFI::COHORT_GROUP_OUTPUTS(), $end - 1, \my $none)
         if $end > @$all;
     return {values => [@$all[$begin .. $end - 1]]};
@@ -243,7 +243,7 @@ sub step_set_device_params {
     $self->group($step)->execs->[$step->{device}]->copy_params_from($self->named($step->{arg}), $self->named($step->{aux}));
 }
 
-# Zeros for the mean of each array, of the type that the step asks for; only of the names it gives.
+# Zeros as targets for the means, of the type that the step asks for; only of the names it gives.
 sub targets {
     my ($self, $step, $names, $arrays) = @_;
     my %wanted = map { $_ => 1 } @{$step->{targets} // $names};
@@ -354,7 +354,7 @@ sub step_create_sgd {
     my $sgd = mx->opt->create('sgd', %settings)->use_symbol($self->symbol($step->{symbol}));
     my ($group, $mode) = ($self->group($step), $mode{$step->{mode}});
     my ($names, $arrays) = ($group->param_array_names, $group->param_arrays);
-    # The store starts from device 0's parameters, and gives them to all.
+    # The store starts from device 0's parameters, and copies them to all.
     $group->set_params({map { $names->[$_] => $arrays->[$_][0] } 0 .. $#$names}) if $mode eq 'store';
     $self->keep(optimizer => $step->{optimizer}, [$sgd, $mode]);
     my %mults = map { $_ => [$sgd->mult($_)] } @$names;
@@ -368,7 +368,7 @@ sub step_sgd_update {
     ($step->{manager} ? $self->object($step, 'manager') : $self->group($step))->update($sgd, $mode);
 }
 
-# As recorded from Python: its pattern is anchored, and chooses among the arguments that toc appends, too.
+# As recorded from Python: its pattern is anchored, and also selects among the arguments that toc appends.
 sub step_install_monitor {
     my ($self, $step) = @_;
     my $pattern = $step->{pattern} ? qr/^(?:$step->{pattern})/ : qr/^/;

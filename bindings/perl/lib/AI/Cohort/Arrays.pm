@@ -15,10 +15,10 @@ sub make {
     return $class->adopt($handle);
 }
 
-# A list that a callback was lent.
+# A list that a callback was given, owned by the library.
 sub of_lent { AI::Cohort::Arrays::Lent->adopt($_[1]) }
 
-# Of a hash of arrays by name, or of a list; undef of undef.
+# Makes a list from a hash of arrays by name, or from a list; undef for undef.
 sub of {
     my ($class, $arrays, $what) = @_;
     return undef unless defined $arrays;
@@ -30,7 +30,7 @@ sub of {
     return $list;
 }
 
-# Parameters and auxiliary states, the latter undef if they are.
+# Lists of parameters and auxiliary states; undef for undef.
 sub of_params {
     my ($class, $arg_params, $aux_params) = @_;
     return ($class->of($arg_params || {}, 'arg_params'), $class->of($aux_params, 'aux_params'));
@@ -65,7 +65,7 @@ sub hash {
     return \%hash;
 }
 
-# As .params files have it: by name if there are names.
+# The form that .params files have: by name if there are names.
 sub content {
     my ($self) = @_;
     return (grep {length} @{$self->names}) ? $self->hash : $self->list;
@@ -83,18 +83,18 @@ __END__
 
 =head1 NAME
 
-AI::Cohort::Arrays - lists of arrays, with or without names, as the library takes them
+AI::Cohort::Arrays - the library's lists of arrays, with or without names
 
 =head1 DESCRIPTION
 
-Other modules make these of hashes and lists, and hashes and lists of these. Programs need them only to save copies of handles:
-wherever a hash of arrays is expected, so is it there.
+Other modules convert hashes and lists to these, and back. Programs need them only to save copies of handles: wherever a hash of
+arrays is expected, such a list is accepted.
 
 =head1 METHODS
 
 =head2 of($arrays, $what)
 
-Class method: of a hash of arrays by name, or a list; C<undef> of C<undef>. C<$what> is what errors call it.
+Class method: a list from a hash of arrays by name, or from a list; C<undef> for C<undef>. C<$what> is its name in errors.
 
 =head2 of_params($arg_params, $aux_params)
 
@@ -114,7 +114,7 @@ Appends an entry; either may be C<undef>. An array ref or a PDL becomes an array
 
 =head2 num
 
-How many entries there are.
+The number of entries.
 
 =head2 names, list, hash
 

@@ -6,7 +6,7 @@ use AI::Cohort::FFI;
 use AI::Cohort::Arrays;
 use Scalar::Util qw(blessed weaken);
 
-# `use AI::Cohort::AutoGrad qw(autograd)` gives the program a word for this class.
+# `use AI::Cohort::AutoGrad qw(autograd)` imports a function of this name that returns the class.
 sub import {
     my ($class, @words) = @_;
     AI::Cohort::FFI::_word_for($class, scalar caller, @words);
@@ -16,10 +16,10 @@ sub import {
 
 our ($recording, $training) = (0, 0);
 
-# What a function holds may hold the tape that holds the function.
+# The number of custom functions on the tape: a function may refer to the tape that refers to it.
 my $functions_kept = 0;
 
-# Weak: the tape lives as long as an array that was marked or made while it recorded, in whose field `tape` it is.
+# A weak reference: the tape lives as long as an array that was marked, or recorded, which refers to it in its field `tape`.
 my $tape;
 
 sub _tape {
@@ -30,7 +30,7 @@ sub _tape {
     return $made;
 }
 
-# The tape that operators go by now, in the mode of now; undef: by none.
+# The tape that applies operators now, set to the present mode; undef: none.
 sub _active {
     return undef unless $recording && $tape;
     if ($tape->{training} != $training) {
@@ -40,7 +40,7 @@ sub _active {
     return $tape;
 }
 
-# Applies an operator, by the tape if something is recorded: the outputs.
+# Applies an operator, through the tape if it is recording; returns the outputs.
 sub _applied {
     my ($op, $settings, $inputs, $outputs, $is_train, %options) = @_;
     local $training = $is_train ? 1 : 0;
@@ -56,17 +56,17 @@ sub _applied {
     return $made;
 }
 
-# What was made of something known is known.
+# Arrays computed from known arrays are known to the tape.
 sub _note {
     my ($by, $inputs, $outputs) = @_;
     return unless grep { $_->{tape} } @$inputs;
     $_->{tape} = $by for @$outputs;
 }
 
-# Whether gradients may flow through an array now.
+# Whether gradients flow through operators on an array now.
 sub _knows { $_[0]{tape} && _active() }
 
-# A copy into another array, if something is recorded: the operator, or between devices a function.
+# Copies into another array while recording: with an operator, or between devices with a custom function.
 sub _copied {
     my ($from, $to) = @_;
     return 0 unless _active();
@@ -84,7 +84,7 @@ sub _copied {
 sub is_recording { $recording }
 sub is_training { $training }
 
-# What it was before.
+# Sets a flag and returns its previous value.
 sub _set { my ($state, $value) = @_; my $before = $$state; $$state = $value ? 1 : 0; return $before }
 sub set_is_recording { _set(\$recording, $_[1]) }
 sub set_is_training { _set(\$training, $_[1]) }
@@ -97,12 +97,12 @@ sub _function {
     return $sub;
 }
 
-# What the function gives; the state of before comes back however it ends.
+# Returns the function's result, and restores the previous mode however it ends.
 sub _scope {
     my ($what, $records, $sub, @given) = @_;
     _function($what, $sub);
     my %given = (train_mode => $records, settings_of($what, ['train_mode'], @given));
-    num_recorded() if $records && !$recording && $functions_kept;    # lets go of what nobody can go back through
+    num_recorded() if $records && !$recording && $functions_kept;    # releases graphs that no array refers to
     local $recording = $records;
     local $training = defined $given{train_mode} ? $given{train_mode} ? 1 : 0 : $training;
     return $sub->();
@@ -156,7 +156,7 @@ sub mark_variables {
 
 # ---- gradients -----------------------------------------------------------------------------------------------------------
 
-# Arguments of a pass: the tape, heads, head gradients, their number, options.
+# The arguments of a pass: the tape, heads, head gradients, their number, options.
 sub _pass {
     my ($what, $heads, %given) = @_;
     $heads = _arrays($heads, 'heads');
@@ -168,7 +168,7 @@ sub _pass {
     return ($tape, $create, $heads, $grads, scalar @$heads, $options);
 }
 
-# Head gradients, retain_graph and train_mode come by name, or in this order.
+# Head gradients, retain_graph and train_mode are given by name, or in this order.
 my @of_backward = qw(head_grads out_grads out_grad retain_graph create_graph train_mode);
 
 sub _by_name {
@@ -180,7 +180,7 @@ sub _by_name {
     return map { $names[$_] => $given[$_] } 0 .. $#given;
 }
 
-# Whether functions of the program's that run in a pass are recorded: those of a pass that is.
+# Whether custom functions that run in a pass are recorded: only if the pass is.
 our $creating = 0;
 
 sub backward {
@@ -194,7 +194,7 @@ sub backward {
 
 sub compute_gradient { $_[0]->backward($_[1]) }
 
-# Of a function one that computes its gradients; of heads the gradients of some arrays.
+# With a function, returns one that computes its gradients; with heads, the gradients of some arrays.
 sub grad {
     my ($class, $heads, $variables, @given) = @_;
     if (ref $heads eq 'CODE') {
@@ -249,7 +249,7 @@ sub function {
     my $on = _active() or return;
     my $backward = sub {
         my ($heads, $takes) = map { AI::Cohort::Arrays->of_lent($_) } @_;
-        # A pass is under way, in which the tape does nothing but apply operators.
+        # During a pass the tape only applies operators.
         local $recording = $creating;
         local $training = $tape->{training};
         $takes->add(undef, $_, 'gradients') for $sub->(@{$heads->list});
@@ -287,7 +287,7 @@ __END__
 
 =head1 NAME
 
-AI::Cohort::AutoGrad - gradients of what is computed with arrays
+AI::Cohort::AutoGrad - gradients of imperative computations
 
 =head1 SYNOPSIS
 
@@ -308,18 +308,19 @@ AI::Cohort::AutoGrad - gradients of what is computed with arrays
 
 =head1 DESCRIPTION
 
-While the function that C<record> is given runs, operators that are applied to arrays are recorded: those that an array goes into which
-has a gradient attached (C<attach_grad>, C<mark_variables>), or what was made of one. C<backward> computes the gradients back along
-them, and lets go of what it went through.
+C<record> calls a function, during which operators on certain arrays are recorded: on arrays that have a gradient attached
+(C<attach_grad>, C<mark_variables>), and on arrays computed from them. C<backward> computes the gradients backwards along the
+recorded graph, and releases it.
 
-Slices, copies, casts and concatenations are recorded like operators; C<< $x->slice([0, 1]) >> is a copy then, which C<.=>, C<+=> and the
-like write back. A view that was made outside is refused as an input, if the array is one that is known: take it inside.
+Slices, copies, casts and concatenations are recorded like operators; C<< $x->slice([0, 1]) >> is then a copy, whose C<.=>,
+C<+=> and the like write back into the array. A view of a known array that was made outside is refused as an input: make it
+inside.
 
-A mark lasts as long as the array object that it was given with; objects of the same memory, such as C<reshape> makes, are the same
-array. What was recorded must not be overwritten before the gradient was computed from it: that is an error of class C<state> where the
-gradient needs it. Arrays with a gradient may be overwritten outside of C<record>, as optimizers do.
+A mark lasts as long as the array object it was set on; objects on the same memory, for example from C<reshape>, are the same
+array. Arrays that a gradient needs must not be overwritten before it is computed; that is an error of class C<state>. Arrays
+with an attached gradient may be overwritten outside C<record>, as optimizers do.
 
-Executors, groups and managers are not recorded: they have gradients of their own.
+Executors, groups and managers are not recorded: they compute gradients themselves.
 
 =head1 CLASS METHODS
 
@@ -327,28 +328,28 @@ C<< mx->autograd >> is this class, too.
 
 =head2 record($sub, train_mode => 1), pause($sub, train_mode => 0)
 
-Calls a function, in which operators are recorded, or are not, and returns what it gives. C<train_mode> is whether they are applied as
-in training; C<undef> leaves that as it is.
+Calls a function, with recording on or off, and returns its result. C<train_mode> says whether operators are applied as in
+training; C<undef> leaves the mode.
 
 =head2 train_mode($sub), predict_mode($sub)
 
-Calls a function, in which operators are applied as in training, or as in inference, recorded or not.
+Calls a function in which operators are applied as in training, or as in inference, recorded or not.
 
 =head2 is_recording, is_training, set_is_recording($bool), set_is_training($bool), set_recording($bool), set_training($bool)
 
-The state; what it was before.
+The present mode; the setters return the previous value.
 
 =head2 mark_variables(\@arrays, \@gradients, grad_reqs => 'write')
 
-The arrays want gradients, which these arrays take; C<undef>: none, for C<grad> alone. Requests are C<write>, C<add> or C<null>, which
-takes the mark away; one for all or a list.
+Marks arrays as variables, whose gradients are written to the given arrays; C<undef>: to none, for C<grad> only. Requests are
+C<write>, C<add> or C<null>, which removes the mark; one for all or a list.
 
 =head2 backward($heads, head_grads => ..., retain_graph => 0, create_graph => 0)
 
-The gradients of all marked arrays of which the heads, an array or a list, were made. C<head_grads> is an array for each head, or
-C<undef>: ones. With C<retain_graph> what was recorded stays for another pass, with C<create_graph> the pass is recorded itself. The first
-two may come without names. C<train_mode> is taken and not read: the gradient of an operator is that of the mode in which it was
-applied.
+Computes the gradients of all marked arrays that the heads, an array or a list, depend on. C<head_grads> is an array for each
+head, or C<undef>: ones. C<retain_graph> keeps the recorded graph for another pass, C<create_graph> records the pass itself. The
+first two may be given without names. C<train_mode> is accepted and ignored: each operator's gradient is that of the mode in
+which it was applied.
 
 =head2 compute_gradient(\@heads)
 
@@ -356,26 +357,26 @@ The same without options.
 
 =head2 grad($heads, $variables, head_grads => ..., retain_graph => 0, create_graph => 0)
 
-The gradients of some arrays, as new ones: one of an array, a list of a list. Those that are attached are not touched.
+The gradients of some arrays, as new arrays: one for an array, a list for a list. Attached gradients are not changed.
 
 =head2 grad($sub, $argnum), grad_and_loss($sub, $argnum)
 
-Functions that compute the gradients of a function's arguments, as a list; and those and what the function gives. C<$argnum>: an index, or
-a list of them, of the arguments that are arrays. These get new gradients attached.
+Return functions that compute the gradients of a function's arguments, as a list; the second also returns the function's result.
+C<$argnum>: an index, or a list of them, of the arguments that are arrays. These get new gradients attached.
 
 =head2 get_symbol($array)
 
-The L<AI::Cohort::Symbol> of what an array was made of, with a variable for each array that goes into it.
+The recorded graph of an array as an L<AI::Cohort::Symbol>, with a variable for each input array.
 
 =head2 function($inputs, $outputs, $sub)
 
-Records what the program has computed itself, from inputs to outputs: each an array or a list. In a backward pass C<$sub> is called with
-the gradients of the outputs, and returns those of the inputs; C<undef>: none. What it dies of, the pass dies of. It may apply operators,
-and use this class in no other way. It is let go of by the pass that goes through it, or else, when what it made is gone, by the
-next C<record>.
+Records a computation of the program's own, from inputs to outputs: each an array or a list. In a backward pass C<$sub> is
+called with the gradients of the outputs, and returns those of the inputs; C<undef>: none. If it dies, the pass dies with the
+same error. It may apply operators, but must not use this class otherwise. It is released by the pass that uses it or, once its
+outputs are gone, by the next C<record>.
 
 =head2 num_recorded
 
-How many operators and functions are recorded that a gradient could flow through.
+The number of recorded operators and functions through which a gradient could flow.
 
 =cut

@@ -53,7 +53,7 @@ __END__
 
 =head1 NAME
 
-AI::Cohort::Calibration - in which ranges the values of a network lie, for inference in int8
+AI::Cohort::Calibration - the ranges of a network's values, for inference in int8
 
 =head1 SYNOPSIS
 
@@ -68,31 +68,31 @@ AI::Cohort::Calibration - in which ranges the values of a network lie, for infer
 
 =head1 DESCRIPTION
 
-Watches a float32 network on batches, and notes in which range each of its values lies. Executors, groups and predictors that are
-made with C<< compute_dtype => 'int8' >> and the calibration then compute in bytes, where the processor has units for that.
+Observes a float32 network on batches, and records the range of each of its values. Executors, groups and predictors that are
+created with C<< compute_dtype => 'int8' >> and the calibration then compute in int8, if the processor supports that.
 
 =head1 METHODS
 
 =head2 new($method = 'min_max')
 
-Class method. C<min_max> takes the least and the largest number, C<entropy> cuts that range off where bytes tell most of how the
-numbers are distributed.
+Class method. C<min_max> takes the least and the largest number, C<entropy> cuts off the range so that int8 preserves most of
+the distribution.
 
 =head2 observe($executor)
 
-Runs a forward pass on what the executor's arguments hold, and notes the numbers of each value. A batch or some hundred samples are
-usually enough. Returns the calibration.
+Runs a forward pass on the values in the executor's arguments, and records the range of each value. A batch or some hundred
+samples are usually enough. Returns the calibration.
 
 =head2 range($name)
 
-The least and the largest number of a value, by the name that monitors have for it: C<conv0_output>, or an argument.
+The least and the largest number of a value, under its name in monitors, C<conv0_output>, or that of an argument.
 
 =head2 ranges
 
-All that was found, to be kept with C<< mx->nd->save >>: by name an array of the least and the largest number.
+All ranges, to be saved with C<< mx->nd->save >>: by name an array of the least and the largest number.
 
 =head2 from_ranges($ranges)
 
-Class method. A calibration that has found these, as C<ranges> of another gave them, and observes no more.
+Class method. A calibration with these ranges, from C<ranges> of another one; it observes no more.
 
 =cut

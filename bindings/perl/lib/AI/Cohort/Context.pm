@@ -54,7 +54,7 @@ sub num_devices {
     return $num;
 }
 
-# Bytes of its memory that this process uses.
+# Bytes of the device's memory that this process uses.
 sub memory {
     my ($self) = @_;
     my $info = struct('cohort_device_memory_info');
@@ -73,7 +73,7 @@ sub limit_memory {
     return;
 }
 
-# What crosses to the library: a struct of two numbers, and lists of them.
+# The form for the library: a struct of two numbers, and lists of them.
 
 sub _from_bytes {
     my ($class, $bytes) = @_;
@@ -86,9 +86,9 @@ sub of {
     return blessed $what && $what->isa(__PACKAGE__) ? $what : $class->new($what);
 }
 
-my %lists;    # of one context each, so that pointers to them stay good
+my %lists;    # lists of one context each, so that pointers to them stay valid
 
-# One or a list as a list.
+# A list, from one context or a list.
 sub all {
     my ($class, $given) = @_;
     return map { $class->of($_) } ref $given eq 'ARRAY' ? @$given : $given;
@@ -133,14 +133,14 @@ AI::Cohort::Context - a device
 
 =head1 DESCRIPTION
 
-A type and a number. Every number from 0 names a CPU device: a worker of its own. As text a context is C<cpu(0)>; two are C<==>
-when type and number are. Wherever a context is expected, such text will do.
+A type and a number. Every number from 0 names a CPU device, a separate worker. As text a context is C<cpu(0)>; two contexts are
+C<==> if type and number are equal. Wherever a context is expected, such text is accepted.
 
 =head1 METHODS
 
 =head2 new($type = 'cpu', $id = 0), new(device_type => ..., device_id => ...), new($text), new($context)
 
-A context. Types: C<cpu>, C<gpu>, C<cpu_pinned>, C<cpu_shared>. Whether the device exists is seen when it is first used.
+A context. Types: C<cpu>, C<gpu>, C<cpu_pinned>, C<cpu_shared>. Whether the device exists is checked when it is first used.
 
 =head2 parse($text)
 
@@ -148,11 +148,11 @@ Class method: reads C<gpu(1)>.
 
 =head2 of($what)
 
-Class method: a context as it comes, or of text.
+Class method: a context, from a context or text.
 
 =head2 all($what)
 
-Class method: a list of contexts, of one or a list of what C<of> takes.
+Class method: a list of contexts, from one value or a list of values that C<of> accepts.
 
 =head2 cpu($id = 0), gpu($id = 0)
 
@@ -160,24 +160,24 @@ Class methods: contexts of these types.
 
 =head2 current_ctx
 
-Class method: the context that arrays are made on without another: C<$mx::Context>, or else C<cpu(0)>.
+Class method: the default context of arrays: C<$mx::Context>, or else C<cpu(0)>.
 
 =head2 num_devices($type)
 
-Class method: how many GPUs there are, or processors for the CPU types.
+Class method: the number of GPUs, or of processors for the CPU types.
 
 =head2 memory
 
-What of the device's memory this process uses, a hash of bytes: C<used> now, C<peak> at most, C<cached> for later beside that, and
+The device memory that this process uses, a hash of bytes: C<used> now, C<peak>, C<cached> for later use beside that, and
 C<limit> (0: none).
 
 =head2 reset_peak_memory
 
-From now on the peak is counted from what is in use now.
+Resets the peak to the present use.
 
 =head2 limit_memory($bytes)
 
-Limits what this process takes; 0: no limit. What would be more is an error of class C<out_of_memory>.
+Limits the memory that this process uses; 0: no limit. An allocation beyond it is an error of class C<out_of_memory>.
 
 =head2 device_type, device_type_id, device_id
 

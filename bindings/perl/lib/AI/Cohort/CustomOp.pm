@@ -40,7 +40,7 @@ __END__
 
 =head1 NAME
 
-AI::Cohort::CustomOp - operators of the program's own
+AI::Cohort::CustomOp - custom operators
 
 =head1 SYNOPSIS
 
@@ -74,12 +74,11 @@ AI::Cohort::CustomOp - operators of the program's own
 
 =head1 DESCRIPTION
 
-The operator C<Custom> with an C<op_type> that was registered is a node of symbols and of symbol JSON like any other, can be applied to
-arrays, and is recorded (L<AI::Cohort::AutoGrad>). An object of this class is what belongs to one bound node, an
-L<AI::Cohort::CustomOpProp> says what nodes have.
+The operator C<Custom> with a registered C<op_type> is a node of symbols and of symbol JSON like any other, can be applied to
+arrays, and is recorded (L<AI::Cohort::AutoGrad>). An object of this class belongs to one bound node; an
+L<AI::Cohort::CustomOpProp> describes the nodes.
 
-What a method dies of, the call dies of in which it runs: the one that binds, or runs a pass. What the call worked on is usable
-afterwards.
+If a method dies, the call that it runs in dies with the same error: a bind, or a pass. The objects of that call stay usable.
 
 =head1 METHODS
 
@@ -89,13 +88,14 @@ Class method: an object with these fields.
 
 =head2 forward($is_train, \@req, \@in_data, \@out_data, \@aux)
 
-Writes the outputs, all of them. To be written by classes of the program's. The arrays are the library's working memory: they are not
-there any more when the method has returned. Operators may be applied, nothing that is done here is recorded.
+Writes all outputs; to be implemented by derived classes. The arrays are the library's working memory: they are gone when the
+method returns. Operators may be applied; nothing is recorded.
 
 =head2 backward(\@req, \@out_grad, \@in_data, \@out_data, \@in_grad, \@aux)
 
-Writes the gradients of the inputs; those with a C<$req> of C<null> nobody reads. What a C<grad_req> asks for is done with them
-afterwards. C<@out_grad> is empty for operators that need no head gradients. Left out: there is no backward pass through the operator.
+Writes the gradients of the inputs; those with a C<$req> of C<null> are not read. C<grad_req> is applied to them afterwards.
+C<@out_grad> is empty for operators that need no head gradients. Without this method there is no backward pass through the
+operator.
 
 =head2 assign($array, $req, $value)
 

@@ -9,7 +9,7 @@ use AI::Cohort::DataDesc;
 use AI::Cohort::NDArray;
 use Scalar::Util qw(blessed);
 
-# ---- what classes that are made of this one may say otherwise -----------------------------------------------------------
+# ---- methods that derived classes may override ------------------------------------------------------------------------
 
 sub new {
     my ($class, %attributes) = @_;
@@ -85,7 +85,7 @@ sub unregister {
     return;
 }
 
-# Names of the inputs of a node with these settings, auxiliary states among them; undef of what is not Perl's.
+# Names of the inputs of a node with these settings, auxiliary states among them; undef if the operator is not a Perl one.
 sub _inputs_of {
     my ($settings) = @_;
     my $class = $class_of{$settings->{op_type} // ''} // return undef;
@@ -97,9 +97,9 @@ sub _inputs_of {
     return [@{$prop->list_arguments}, @{$prop->list_auxiliary_states}];
 }
 
-# ---- what the library calls ------------------------------------------------------------------------------------------------
+# ---- the library's callbacks -------------------------------------------------------------------------------------------
 
-# Of the attributes of a node.
+# Creates an object from the attributes of a node.
 sub _made {
     my ($class, $op_type, $keys, $values, $num) = @_;
     my %attributes;
@@ -129,7 +129,7 @@ sub _infer {
         my $number = join ', ', map { ref eq 'ARRAY' ? scalar @$_ : $_ // 'undef' } @found;
         invalid(ref($self) . "->$method: expected lists of inputs, outputs and auxiliary states of lengths $expected, found $number", $method);
     }
-    # An input that comes back as it was told is still not known.
+    # An input shape that comes back unchanged is still unknown.
     my @inputs = map { my $is_known = $known->[$_] || ref $found[0][$_] && @{$found[0][$_]}; $is_known ? $found[0][$_] : undef } 0 .. $#$known;
     for ([$inputs, $read eq 'shapes' ? \@inputs : $found[0]], [$outputs, $found[1]], [$aux, $found[2]]) {
         my ($target, $list) = @$_;
@@ -138,7 +138,7 @@ sub _infer {
     }
 }
 
-# Calls a function with lists of arrays that the library lent, which are empty behind it.
+# Calls a function with lists of arrays that the library owns, which are emptied afterwards.
 sub _with_lent {
     my ($sub, @addresses) = @_;
     my @lists = map { AI::Cohort::Arrays->of_lent($_)->list } @addresses;
@@ -148,7 +148,7 @@ sub _with_lent {
     die $error unless $lived;
 }
 
-# Made when the shapes are there.
+# Created when the shapes are known.
 sub _operator_of {
     my ($node, $inputs) = @_;
     return $node->{operator} //= do {
@@ -175,7 +175,7 @@ sub _backward {
     _with_lent(sub {
         my ($heads, $in, $states, $out, $wanted) = @_;
         my @req = map { defined ? 'write' : 'null' } @$wanted;
-        # What is not wanted may be written all the same.
+        # Operators may write gradients that are not wanted, so each gets an array.
         my @takes = map { $wanted->[$_] // AI::Cohort::NDArray->zeros($in->[$_]->shape, dtype => $in->[$_]->dtype, ctx => $in->[$_]->context) } 0 .. $#req;
         _operator_of($node, $in)->backward(\@req, $heads, $in, $out, \@takes, $states);
     }, $head_grads, $inputs, $aux, $outputs, $gradients);
@@ -189,7 +189,7 @@ __END__
 
 =head1 NAME
 
-AI::Cohort::CustomOpProp - what nodes of an operator of the program's have
+AI::Cohort::CustomOpProp - description of the nodes of a custom operator
 
 =head1 SYNOPSIS
 
@@ -221,23 +221,23 @@ AI::Cohort::CustomOpProp - what nodes of an operator of the program's have
 
 =head1 DESCRIPTION
 
-A class made of this one is registered under a name, the C<op_type> of nodes C<Custom>: see L<AI::Cohort::CustomOp>. Its objects have the
-attributes of a node, as text, and are made whenever the library asks something.
+A derived class is registered under a name, the C<op_type> of nodes C<Custom>: see L<AI::Cohort::CustomOp>. Its objects have the
+attributes of a node, as text, and are created whenever the library asks something.
 
 =head1 METHODS
 
 =head2 register($op_type, need_top_grad => 1)
 
-Class method: gives the class a name, for the whole process. A name that was given before goes to the new class, while nodes that there
-are stay what they are. With C<< need_top_grad => 0 >> it is a loss, whose backward pass begins with a gradient of its own.
+Class method: registers the class under a name, for the whole process. A name registered before then refers to the new class;
+existing nodes keep the old one. With C<< need_top_grad => 0 >> it is a loss, whose backward needs no head gradient.
 
 =head2 unregister($op_type)
 
-Class method: ends a name. Nodes that there are stay what they are.
+Class method: removes a name. Existing nodes are not affected.
 
 =head1 METHODS TO WRITE
 
-What a class says otherwise than this one. All of them may be left out but C<create_operator>.
+Methods that a derived class may override; only C<create_operator> is required.
 
 =head2 new(%attributes)
 
@@ -249,12 +249,13 @@ Names: C<['data']>, C<['output']> and none.
 
 =head2 infer_shape(\@shapes)
 
-Three lists, of shapes of the inputs, the outputs and the auxiliary states, of what is known of the inputs: that of the first one at
-least. Others may be C<[]>, or have lengths of 0. Left out: all have the shape of the first one, and there are no states.
+Three lists of shapes, of the inputs, the outputs and the auxiliary states, from the known shapes of the inputs: at least the
+first one is known; others may be C<[]>, or have lengths of 0. Default: all have the shape of the first one, and there are no
+states.
 
 =head2 infer_type(\@dtypes)
 
-Three lists of dtypes likewise; what is not known is C<undef>. Left out: all have the dtype of the first input.
+Three lists of dtypes likewise; unknown ones are C<undef>. Default: all have the dtype of the first input.
 
 =head2 create_operator($context, \@shapes, \@dtypes)
 
@@ -262,6 +263,6 @@ The L<AI::Cohort::CustomOp> of a bound node, in its first forward pass.
 
 =head2 need_top_grad
 
-Whether the backward pass needs head gradients, where C<register> is not told: 1.
+Whether backward needs head gradients, if C<register> does not say so: 1.
 
 =cut

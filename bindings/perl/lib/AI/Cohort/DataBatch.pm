@@ -36,7 +36,7 @@ AI::Cohort::DataBatch - the arrays of a batch
 
 =head1 DESCRIPTION
 
-What groups and managers are given. Any other object with methods C<data> and C<label> will do.
+The argument of groups and managers. Any other object with methods C<data> and C<label> is accepted, too.
 
 =head1 METHODS
 
@@ -48,20 +48,20 @@ A batch; the fields are these:
 
 =item data, label
 
-Arrays in the order of the descriptors. PDLs and nested array refs become arrays; one array alone is a list of one. C<label> may
+Arrays in the order of the descriptors. PDLs and nested array refs become arrays; a single array is a list of one. C<label> may
 be left out.
 
 =item bucket_key
 
-For a manager: which bucket the batch belongs to.
+For a manager: the batch's bucket.
 
 =item provide_data, provide_label
 
-For a manager, where the bucket is new: descriptors of the batch.
+For a manager, if the bucket is new: descriptors of the batch.
 
 =item pad, index
 
-Carried along.
+Stored only.
 
 =back
 

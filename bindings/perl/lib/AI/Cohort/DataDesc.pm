@@ -26,7 +26,7 @@ sub new {
     }, $class;
 }
 
-# A descriptor as it comes, or made of [name, shape], [name, shape, dtype] or [name, shape, dtype, layout].
+# A descriptor, from a descriptor, [name, shape], [name, shape, dtype] or [name, shape, dtype, layout].
 sub of {
     my ($class, $what) = @_;
     return $what if blessed $what && $what->can('name') && $what->can('shape');
@@ -47,7 +47,7 @@ sub get_batch_axis {
     return $axis;
 }
 
-# ---- lists of them, as the library takes and gives them -------------------------------------------------------------
+# ---- the library's lists of descriptors -----------------------------------------------------------------------------
 
 package AI::Cohort::Descs;
 use AI::Cohort::FFI;
@@ -61,7 +61,7 @@ sub make {
     return $class->adopt($handle);
 }
 
-# Of a list of descriptors or pairs; undef of undef.
+# Makes a list from descriptors or pairs; undef for undef.
 sub of {
     my ($class, $list, $what) = @_;
     return undef unless defined $list;
@@ -80,10 +80,10 @@ sub of_batch {
     return ($class->of($data_shapes, 'data_shapes'), $class->of($label_shapes, 'label_shapes'));
 }
 
-# A list that a callback was lent.
+# A list that a callback was given, owned by the library.
 sub of_lent { AI::Cohort::Descs::Lent->adopt($_[1]) }
 
-# Of shapes by name, and dtypes by name: {data => [4, 3]}, {data => 'float32'}.
+# Makes a list from shapes by name and dtypes by name: {data => [4, 3]}, {data => 'float32'}.
 sub of_known {
     my ($class, $shapes, $dtypes) = @_;
     my $descs = $class->make;
@@ -148,18 +148,18 @@ AI::Cohort::DataDesc - name, shape, dtype and layout of data or labels
 
 =head1 DESCRIPTION
 
-Where descriptors are expected, C<[name, shape]>, C<[name, shape, dtype]> and C<[name, shape, dtype, layout]> will do.
+Where descriptors are expected, C<[name, shape]>, C<[name, shape, dtype]> and C<[name, shape, dtype, layout]> are accepted.
 
 =head1 METHODS
 
 =head2 new(name => ..., shape => [...], dtype => 'float32', layout => 'NCHW')
 
-A descriptor. Name and shape may also come first, without their names. The batch axis is where the layout has its first capital N; a layout without one means that the data are not
-split. The layout need not be as long as the shape.
+A descriptor. Name and shape may also come first, without their names. The batch axis is the position of the first capital N in
+the layout; a layout without one means that the data are not split. The layout need not be as long as the shape.
 
 =head2 of($what)
 
-Class method: a descriptor as it comes, or of an array ref as above.
+Class method: a descriptor, from a descriptor or an array ref as above.
 
 =head2 name, shape, dtype, layout
 
@@ -171,6 +171,6 @@ Class method: the batch axis of a layout; -1 if it has none, 0 for C<undef>.
 
 =head1 LISTS OF DESCRIPTORS
 
-C<AI::Cohort::Descs>, in the same file, is such a list as the library takes it.
+C<AI::Cohort::Descs>, in the same file, is the library's list of descriptors.
 
 =cut

@@ -44,7 +44,7 @@ __END__
 
 =head1 NAME
 
-AI::Cohort::Error - why a call of Cohort failed
+AI::Cohort::Error - the error of a failed call
 
 =head1 SYNOPSIS
 
@@ -57,8 +57,8 @@ AI::Cohort::Error - why a call of Cohort failed
 
 =head1 DESCRIPTION
 
-Every call of the library that fails dies with such an object. As text it is its message. The objects that the call worked on
-stay usable, as they were before the call.
+Every failed call of the library dies with such an object. As text it is its message. The objects that the call worked on stay
+usable, as they were before the call.
 
 =head1 METHODS
 
@@ -81,7 +81,7 @@ The operator, node, argument, array or file concerned; empty if there is none.
 
 =head2 file, line
 
-Where the program called this package.
+The place in the program that called this package.
 
 =head2 is($class)
 

@@ -14,7 +14,7 @@ sub free_handle { cohort_executor_free($_[1]) }
 
 # ---- binding ---------------------------------------------------------------------------------------------------------
 
-# Contexts of node groups, as fields of a struct of options.
+# Contexts of node groups, as fields of an options struct.
 sub _ctx_groups {
     my $given = hash_of($_[0], 'group2ctx');
     return () unless %$given;
@@ -26,14 +26,14 @@ sub _ctx_groups {
     );
 }
 
-# What backward does with gradients, in one of three forms, as fields of a struct of options.
+# Gradient requests in one of three forms, as fields of an options struct.
 sub _grad_reqs {
     my ($grad_req) = @_;
     return () unless defined $grad_req;
     if (ref $grad_req eq 'HASH') {
         my @names = sort keys %$grad_req;
         my @values = @$grad_req{@names};
-        # An empty list still is one.
+        # An empty list counts as given.
         return (grad_req_list => _nonempty(\@values), grad_req_names => _nonempty(\@names), num_grad_reqs => scalar @names);
     }
     return (grad_req_list => _nonempty($grad_req), num_grad_reqs => scalar @$grad_req) if ref $grad_req eq 'ARRAY';
@@ -51,7 +51,7 @@ sub _shapes_and_rest {
     return \%shapes;
 }
 
-# In which types to compute; what groups and managers take besides.
+# Precision options of executors; further ones of groups and managers.
 our @PRECISION = qw(compute_dtype float32_names narrow_names tf32 backward_once recompute calibration);
 our @GROUP_PRECISION = (@PRECISION, qw(loss_scale loss_scale_window gradient_sum_dtype));
 
@@ -94,7 +94,7 @@ sub simple_bind {
     return $class->adopt($handle);
 }
 
-# Arrays in the order of names, given so or by name. What is missing is undef.
+# Arrays in the order of names, given in order or by name. Missing ones are undef.
 sub _in_order {
     my ($given, $names, $what, $needed) = @_;
     my @arrays = ref $given eq 'HASH' ? @$given{@$names} : @{list_of($given, $what)};
@@ -130,7 +130,7 @@ sub bind {
     return $class->adopt($handle);
 }
 
-# A new executor for other shapes, which shares the memory of this one.
+# A new executor for other shapes that shares this one's memory.
 sub reshape {
     my ($self, $shapes, @given) = @_;
     my %given = settings_of('reshape', [qw(partial_shaping allow_up_sizing ctx group2ctx)], @given);
@@ -139,7 +139,7 @@ sub reshape {
         allow_up_sizing => $given{allow_up_sizing} ? 1 : 0, context => AI::Cohort::Context->_pointer_to($given{ctx}),
         _ctx_groups($given{group2ctx}));
     cohort_executor_reshape($self->{handle}, $known->{handle}, $options->{pointer}, \my $handle);
-    # The monitor's function goes with the executor: this one must stay for as long as it is called.
+    # The new executor calls the monitor's function, so this object must stay alive with it.
     return (ref $self)->adopt($handle, $self->{monitor_id} ? (parent => $self) : ());
 }
 
@@ -151,7 +151,7 @@ sub _lists {
     return AI::Cohort::Arrays->adopt($handle);
 }
 
-# By name; names that come twice cannot be.
+# By name; names that occur twice are refused.
 sub _by_name {
     my ($self, $list) = @_;
     my $arrays = $self->_lists($list);
@@ -190,7 +190,7 @@ sub forward {
     return $self->outputs;
 }
 
-# Runs one node; how many are left.
+# Runs one node; returns how many are left.
 sub partial_forward {
     my ($self, $is_train, $step) = @_;
     cohort_executor_partial_forward($self->{handle}, $is_train ? 1 : 0, $step, \my $left);
@@ -216,7 +216,7 @@ sub backward {
 
 sub wait { cohort_executor_wait($_[0]{handle}) }
 
-# The function is called with name and array while a pass runs; undef: none.
+# The function is called with name and array during a pass; undef removes it.
 sub set_monitor_callback {
     my ($self, $sub, $monitor_all) = @_;
     invalid("monitor: expected a function, found '$sub'", 'callback') if defined $sub && ref $sub ne 'CODE';
@@ -251,7 +251,7 @@ sub debug_str {
 # Bytes by kind.
 sub memory { _memory_from(\&cohort_executor_memory, $_[0]{handle}) }
 
-# Where the factor on the loss has come to.
+# The state of the loss scale.
 sub _loss_scale_from {
     my ($function, $handle) = @_;
     $function->($handle, \my $scale, \my $good, \my $skipped);
@@ -291,21 +291,21 @@ AI::Cohort::Executor - a symbol bound to arrays
 
 =head1 DESCRIPTION
 
-Passes are queued; reading an array waits for it. Executors made of one another (C<reshape>, C<shared_exec>) share memory: their
-outputs are good until the next pass of any of them.
+Passes are queued; reading an array waits for it. Executors made from one another (C<reshape>, C<shared_exec>) share memory:
+their outputs are valid until the next pass of any of them.
 
 =head1 BINDING
 
 =head2 simple_bind($symbol, %options)
 
-Class method, better called as C<< $symbol->simple_bind(%options) >>: makes arrays of zeros for the shapes that are known.
-Options, all of which may be left out:
+Class method, better called as C<< $symbol->simple_bind(%options) >>: binds to arrays of zeros for the known shapes. Options,
+all of them optional:
 
 =over
 
 =item shapes => {name => [...]}
 
-Known shapes. Names that are no options of these may also be given beside them, as in C<< data => [2, 3] >>.
+Known shapes. Names that are not options may also be given directly, as in C<< data => [2, 3] >>.
 
 =item ctx
 
@@ -313,8 +313,8 @@ The context, C<cpu(0)>.
 
 =item grad_req
 
-What backward does with gradients: C<write> (the default), C<add> or C<null> for all arguments, a list in the order of the
-arguments, or a hash by name, in which those left out have none.
+The gradient request: C<write> (the default), C<add> or C<null> for all arguments, a list in the order of the arguments, or a
+hash by name, in which missing ones have none.
 
 =item type_dict => {name => dtype}
 
@@ -326,41 +326,40 @@ Contexts of the nodes with a C<ctx_group>.
 
 =item shared_exec, shared_arg_names, shared_buffer
 
-An executor to share memory with; names of the arguments that are its own arrays; a hash of input arrays by name, read and
-updated.
+An executor to share memory with; names of the arguments to share; a hash of input arrays by name, read and updated.
 
 =item seed, num_threads
 
-Of random operators; of a CPU context.
+The seed of random operators; the number of threads of a CPU context.
 
 =item compute_dtype, float32_names, narrow_names, calibration
 
-C<bfloat16>: products of matrices, and what follows them, of float32 arrays are computed in it; C<float16> on GPUs; C<int8>:
-inference in bytes, by an L<AI::Cohort::Calibration>. Nodes and operators
-that stay in the network's types, and others that do not.
+C<bfloat16>: matrix products of float32 arrays, and operators that follow them, are computed in it; C<float16> on GPUs; C<int8>:
+inference in int8, with an L<AI::Cohort::Calibration>. Names of nodes and operators that stay in the network's types, and of
+further ones that do not.
 
 =item tf32, backward_once, recompute
 
-1: on GPUs, float32 products may round their factors; a backward pass works in the memory of the forward pass, and there is one only;
-it makes again what is cheap, in the place of keeping it: less memory, somewhat more time, the same numbers.
+1: on GPUs, float32 products may round their factors; backward reuses the memory of the forward pass, so that there can be only
+one; backward recomputes cheap results instead of keeping them: less memory, a little more time, the same numbers.
 
 =back
 
 =head2 bind($symbol, args => ..., args_grad => ..., grad_req => 'write', aux_states => ...)
 
-Class method, better called as C<< $symbol->bind(...) >>: binds to arrays that are given, in order or by name, and used as they are.
-C<ctx>, C<group2ctx>, C<shared_exec>, C<seed>, C<num_threads> and those of precision as above.
+Class method, better called as C<< $symbol->bind(...) >>: binds to given arrays, in order or by name, without copying them.
+C<ctx>, C<group2ctx>, C<shared_exec>, C<seed>, C<num_threads> and the precision options as above.
 
 =head2 reshape(\%shapes, partial_shaping => 0, allow_up_sizing => 0, ctx => ..., group2ctx => ...)
 
-A new executor for other shapes that shares the memory of this one. Arguments that are not named may change shape with
+A new executor for other shapes that shares this one's memory. Arguments that are not named may change shape with
 C<partial_shaping>, and grow, into new memory, with C<allow_up_sizing>.
 
 =head1 RUNNING
 
 =head2 forward($is_train = 0, name => array, ...)
 
-Copies arrays into arguments, if any are given, and queues a forward pass. Returns the outputs.
+Copies given arrays into arguments, and queues a forward pass. Returns the outputs.
 
 =head2 partial_forward($is_train, $step)
 
@@ -377,22 +376,23 @@ Waits for all queued work.
 
 =head2 set_monitor_callback($sub, $monitor_all = 0)
 
-Calls C<< $sub->($name, $array) >> for each output of each operator while a pass runs, with C<$monitor_all> for inputs too.
-C<undef>: no more. What the function dies of, the pass dies of.
+Calls C<< $sub->($name, $array) >> for each output of each operator during a pass, with C<$monitor_all> for inputs too. C<undef>
+removes it. If the function dies, the pass dies with the same error.
 
 =head1 ARRAYS
 
 =head2 arg_arrays, grad_arrays, aux_arrays, outputs
 
-Live arrays in order; a gradient that there is not is C<undef>.
+Live arrays in order; a gradient that does not exist is C<undef>.
 
 =head2 arg_dict, grad_dict, aux_dict, output_dict
 
-The same by name. An error if two have one name.
+The same by name. An error if two have the same name.
 
 =head2 copy_params_from(\%arg_params, \%aux_params, $allow_extra = 0)
 
-Copies parameters in by name. Checked first: on an error nothing is copied. Unknown names are errors, unless C<$allow_extra>.
+Copies parameters in by name. All are checked first: on an error nothing is copied. Unknown names are errors, unless
+C<$allow_extra>.
 
 =head1 WHAT AN EXECUTOR IS
 
@@ -406,8 +406,8 @@ The context.
 
 =head2 debug_str
 
-The plan as text: the nodes, then the steps of the pass that ran last, each with what it computes and moves, the least time that the
-machine would take for it, and the mean time that it took while an L<AI::Cohort::Trace> ran.
+The plan as text: the nodes, then the steps of the latest pass, each with its operations and bytes, the least time that the
+machine needs for them, and the mean time it took while an L<AI::Cohort::Trace> was running.
 
 =head2 memory
 

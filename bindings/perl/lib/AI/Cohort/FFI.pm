@@ -15,7 +15,7 @@ use Exporter qw(import);
 our @EXPORT = qw(handle_of handles_of texts_of struct list_of_names attributes_of shape_of list_of hash_of settings_of invalid
     callback callbacks forget_callback lent lent_texts);
 
-# A function for each word in another package, which gives a class.
+# Defines a function of this name in another package, which returns a class.
 sub _word_for {
     my ($class, $package, @words) = @_;
     no strict 'refs';
@@ -44,7 +44,7 @@ die "AI::Cohort is for 64-bit systems\n" if length pack('J', 0) != 8;    # see s
 our $LIBRARY = find_library();
 my $ffi = FFI::Platypus->new(api => 2, lib => $LIBRARY);
 
-# What a callback died of, on its way through the library to the call that it ran in.
+# The error that a callback died with, on its way through the library to the Perl call that it ran in.
 my ($thrown, $has_thrown);
 
 sub _throw_error {
@@ -61,8 +61,8 @@ sub _rethrow {
     die $reason;
 }
 
-# Owners of memory that the library is done with. Their ends may call the library, which the deleter that hands them
-# over must not: they are let go when the call that it ran in has returned.
+# Owners of memory that the library is done with. Their destructors may call the library, which a deleter must not: they are
+# released when the call that the deleter ran in has returned.
 my @released;
 
 sub release { push @released, @_ }
@@ -71,7 +71,7 @@ sub _let_go {
     while (@released) { my @gone = splice @released }
 }
 
-# Text crosses as UTF-8 and ends at a zero byte: encoded on the way in, decoded on the way out.
+# Text is UTF-8 in the library and ends at a zero byte: encoded on the way in, decoded on the way out.
 sub encode_text {
     my ($text) = @_;
     invalid("expected text, found '$text'", 'text') if ref $text && !overload::Method($text, '""');
@@ -87,7 +87,7 @@ sub decode_text {
     return $text;
 }
 
-# What a C function takes as a number is one, and a whole one that fits where it has to be.
+# Checks a number for a C function: a number, and an integer in range if the type requires it.
 sub _check_number {
     my ($name, $place, $type, $value) = @_;
     return if defined $value && looks_like_number($value) && ($type eq 'double' || abs $value < 2**63);
@@ -95,14 +95,13 @@ sub _check_number {
     invalid("$name: value " . ($place + 1) . ": expected a number, found $found", $name);
 }
 
-# An empty list of names is none of them, NULL all that there are.
+# A pointer for an empty list of names, because NULL means all.
 my $nothing = pack 'J', 0;
 my $no_texts = scalar_to_pointer($nothing);
 
 my %letter = (opaque => 'J', size_t => 'J', sint64 => 'q', sint32 => 'l', double => 'd');
 
-# The Perl function around a function of the library: text and lists are converted, an error is thrown. A list that is
-# undef is NULL.
+# The Perl function around a library function: it converts text and lists, and throws errors. A list that is undef is NULL.
 sub _wrapped {
     my ($name, $raw, $fails, @types) = @_;
     my @numbers = grep { $types[$_] =~ /^(?:sint32|sint64|uint64|size_t|double)$/ } 0 .. $#types;
@@ -116,7 +115,7 @@ sub _wrapped {
     };
     my @texts = grep { $types[$_] eq 'string' } 0 .. $#types;
     my @given = grep { $types[$_] eq 'string*' } 0 .. $#types;
-    my %lists = map { $types[$_] =~ /^(\w+)\[/ ? ($_ => $letter{$1}) : () } 0 .. $#types;    # no letter: of texts
+    my %lists = map { $types[$_] =~ /^(\w+)\[/ ? ($_ => $letter{$1}) : () } 0 .. $#types;    # no letter: a list of texts
     my @filled = grep { $types[$_] =~ /\[out\]/ } 0 .. $#types;
     return $call unless @texts || @given || %lists;
     return sub {
@@ -156,12 +155,12 @@ sub _wrapped {
     }
 }
 
-# Nothing that Perl lent may go while work that reads it is queued, and Perl frees in any order when it ends.
+# At exit: waits, because queued work may read memory that Perl owns, and Perl frees objects in any order when it ends.
 END { eval { cohort_wait_all() } if defined &cohort_wait_all }
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
 
-# The pointer behind an object; the library itself says what is wrong with a missing or a wrong one.
+# The pointer behind an object; the library itself reports a missing or a wrong one.
 sub handle_of {
     my ($object, $what) = @_;
     return undef unless defined $object;
@@ -169,14 +168,14 @@ sub handle_of {
     AI::Cohort::Error->throw(invalid_argument => "$what: expected an object of AI::Cohort, found '$object'", $what);
 }
 
-# A list of objects as an argument, which keeps them while the call runs.
+# A list of objects as an argument, which keeps them alive during the call.
 sub handles_of {
     my ($objects, $what) = @_;
     handle_of($_, $what) for @{list_of($objects, $what)};
     return $objects || [];
 }
 
-# A packed list of texts, for structs. Holds the memory that the pointers in it point to.
+# A packed list of texts, for structs. Keeps the memory that its pointers point to alive.
 sub texts_of {
 
     my @texts = map { encode_text(defined $_ ? "$_" : '') } @{$_[0]};
@@ -184,8 +183,8 @@ sub texts_of {
     return {texts => \@texts, packed => \$packed, pointer => @texts ? scalar_to_pointer($packed) : undef};
 }
 
-# A struct of options as memory: fields not given are zero. Values: numbers, objects, [lists of text], {memory}, "text".
-# The memory lives as long as what is returned; pass its pointer on.
+# An options struct as memory: fields not given are zero. Values: numbers, objects, [lists of text], {memory}, "text". The
+# memory lives as long as the returned object; pass its pointer on.
 sub struct {
     my ($type, %values) = @_;
     my (@letters, @fields, @kept);
@@ -208,14 +207,14 @@ sub struct {
             push @fields, $value->{pointer} || 0;
         }
         else {
-            # A number is an address: of a callback, or what is passed to it.
+            # A number is an address: of a callback, or of its user data.
             my $is_address = !defined $value || !ref $value && $value =~ /^\d+$/;
             push @fields, ($is_address ? $value : handle_of($value, $name)) || 0;
         }
     }
     die "$type has no field ", join(', ', keys %values) if %values;
     my $template = join ' ', map { /l/ ? 'l x!8' : $_ } @letters;
-    # Two 32-bit fields in a row lie side by side.
+    # Two consecutive 32-bit fields are packed without padding.
     $template =~ s/l x!8(?= l)/l/g;
     my $bytes = pack "$template x!8", @fields;
     my $first = $AI::Cohort::FFI::Declarations::STRUCTS{$type}[1];
@@ -223,7 +222,7 @@ sub struct {
     return {bytes => \$bytes, kept => \@kept, pointer => scalar_to_pointer($bytes)};
 }
 
-# An array ref as it comes, [] for undef; a hash ref likewise.
+# An array ref, or [] for undef; likewise a hash ref.
 sub list_of {
     my ($given, $what) = @_;
     return $given // [] if !defined $given || ref $given eq 'ARRAY';
@@ -236,7 +235,7 @@ sub hash_of {
     invalid("$what: expected a hash, found '$given'", $what);
 }
 
-# Names and values as a hash. Names that are not among the known ones are refused, unless all are known.
+# Names and values as a hash. Names other than the known ones are refused, unless any name is allowed.
 sub settings_of {
     my ($what, $known, @given) = @_;
     invalid("$what: expected names and values, found one without the other", $what) if @given % 2;
@@ -254,7 +253,7 @@ sub invalid {
     AI::Cohort::Error->throw(invalid_argument => $message, $subject);
 }
 
-# An attribute or a setting as the library reads it: (2, 2), 0.1, relu.
+# An attribute or a setting in the library's spelling: (2, 2), 0.1, relu.
 sub _attribute_text {
     my ($value) = @_;
     if (ref $value eq 'ARRAY') {
@@ -262,12 +261,12 @@ sub _attribute_text {
         return @$value == 1 ? "($inside,)" : "($inside)";
     }
     my $text = "$value";
-    # A number of more digits than Perl writes by itself.
+    # A number with more digits than Perl prints by default.
     $text = sprintf '%.17g', $value if !ref $value && looks_like_number($value) && $text != $value && $value == $value;
     return $text;
 }
 
-# A hash of settings as three arguments: keys, values and their number. Those without a value are left out.
+# A hash of settings as three arguments: keys, values and their number. Undefined ones are left out.
 sub attributes_of {
     my $settings = hash_of($_[0], 'settings');
     my @keys = grep { defined $settings->{$_} } sort keys %$settings;
@@ -286,7 +285,7 @@ sub shape_of {
     return ([map {int} @lengths], scalar @lengths);
 }
 
-# A list of names that is read by count and index: arguments of both functions before these are the same.
+# A list of names that is read by count and index: both functions have the same arguments before these.
 sub list_of_names {
     my ($count, $at, @arguments) = @_;
     $count->(@arguments, \my $num);
@@ -295,13 +294,13 @@ sub list_of_names {
 
 # ---- callbacks -----------------------------------------------------------------------------------------------------
 
-# One C function for each kind of callback, which lives as long as the process. Its user_data is the number under which the
-# Perl functions are, by name: those that are forgotten are not called, so that no callback can reach freed memory.
+# One C function for each kind of callback, which lives as long as the process. Its user_data is a number that finds the Perl
+# functions, by name: forgotten ones are not called, so that no callback can reach freed memory.
 my (%subs, $last_id, %kinds);
-# What gives memory or functions back to their owner runs whatever failed.
+# Callbacks that release memory or functions run even after a failure.
 my %always = map { $_ => 1 } '(opaque)->void', '(opaque,opaque)->void';
 
-# What a callback is given by address, and writes to one.
+# Writes to an address that a callback was given.
 sub write_at { memcpy($_[0], scalar_to_pointer($_[1]), length $_[1]) }
 sub read_at { buffer_to_scalar($_[0], $_[1]) }
 sub lent { $_[1] ? [unpack 'J*', buffer_to_scalar($_[0], $_[1] * length pack 'J', 0)] : [] }
@@ -318,7 +317,7 @@ sub _kind_of_callback {
             local ($@, $!);
             my @given = @_[0 .. $#_ - 1];
             my ($result, $done);
-            # In a comparison of sort's, out of which "next" and "last" do not lead: the library is in the midst of a call.
+            # Inside a comparison of sort, which "next" and "last" cannot leave: they would jump out of the library's call.
             my @two = sort { $done = eval { $result = $sub->(@given); 1 }; 0 } 0, 1;
             return $returns ? $result || 0 : () if $done;
             ($thrown, $has_thrown) = ($@, 1);
@@ -329,8 +328,8 @@ sub _kind_of_callback {
     };
 }
 
-# The addresses of C functions by name, and the user_data to go with them. forget_callback(user_data) ends them, and returns
-# the Perl functions.
+# The addresses of C functions by name, and their user_data. forget_callback(user_data) removes them, and returns the Perl
+# functions.
 sub callbacks {
     my (%given) = @_;
     $subs{++$last_id} = {map { $_ => $given{$_}[1] } keys %given};
@@ -351,7 +350,7 @@ sub _num_callbacks { scalar keys %subs }
 
 package AI::Cohort::Handle;
 
-# Frees the library's object now. Whoever still holds this one finds nothing in it.
+# Frees the library's object now. Other references to this object then have no handle.
 sub _close {
     my ($self) = @_;
     my $handle = delete $self->{handle};
@@ -368,20 +367,20 @@ sub handle { $_[0]{handle} }
 sub DESTROY {
     my ($self) = @_;
     my $handle = delete $self->{handle};
-    # At the very end of the process Perl's functions may be gone already, and the memory goes with it.
+    # At the end of the process Perl's functions may be gone already; the memory is freed with the process.
     return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
     local ($@, $!, $?);
     $self->free_handle($handle) if defined $handle;
     AI::Cohort::FFI::_let_go();
-    # What the object lent goes after it: callbacks by their ids.
+    # Callbacks are released after the object, by their ids.
     AI::Cohort::FFI::forget_callback(@$self{grep {/_id$/} keys %$self});
     return;
 }
 
-# Classes that can be stored have their own.
+# Classes that can be stored override this.
 sub STORABLE_freeze { AI::Cohort::FFI::invalid(ref($_[0]) . ': objects of this class cannot be stored or cloned', ref $_[0]) }
 
-# A handle belongs to the interpreter that made it.
+# A handle belongs to the interpreter that created it.
 sub CLONE_SKIP {1}
 
 1;

@@ -34,7 +34,7 @@ for my $rule (qw(Zero One Constant Uniform Normal Xavier MSRAPrelu Orthogonal)) 
     };
 }
 
-# Fills arrays by name: a hash, or a list of the library's.
+# Fills arrays by name: a hash, or a library list.
 sub apply {
     my ($self, $arrays, $symbol) = @_;
     $arrays = AI::Cohort::Arrays->of($arrays // {}) unless blessed $arrays;
@@ -49,7 +49,7 @@ sub fill {
     return;
 }
 
-# As a variable's attribute __init__ has it.
+# The value for a variable's attribute __init__.
 sub dumps { JSON::PP->new->canonical->encode($_[0]{rule}) }
 
 1;
@@ -81,12 +81,12 @@ magnitude), C<msraprelu> (factor_type, slope), C<orthogonal> (scale, rand_type);
 
 =head2 Zero, One, Constant($value), Uniform($scale), Normal($sigma), Xavier, MSRAPrelu, Orthogonal
 
-Class methods: the same by name, C<< mx->init->Uniform(0.1, seed => 3) >>.
+Class methods: the same rules by name, C<< mx->init->Uniform(0.1, seed => 3) >>.
 
 =head2 apply(\%arrays, $symbol)
 
-Fills arrays by name: the C<__init__> attribute of the symbol's variable comes first, else the end of the name decides: weights
-by this rule, biases by 0, gammas by 1 and so on. The symbol may be left out.
+Fills arrays by name: the C<__init__> attribute of the symbol's variable comes first; otherwise the end of the name decides:
+weights by this rule, biases by 0, gammas by 1 and so on. The symbol may be left out.
 
 =head2 fill($name, $array)
 

@@ -7,7 +7,7 @@ use Scalar::Util qw(blessed);
 
 my @levels = qw(debug info warning error);
 
-# A logger that writes warnings and errors to STDERR, and the rest too if its level is lower.
+# A logger that writes warnings and errors to STDERR, and the others if its level is lower.
 sub get_logger {
     my ($class, %given) = @_;
     return bless {level => $given{level} // 'warning'}, $class;
@@ -33,18 +33,18 @@ sub _pass_on {
     return $method && $logger->$method($text);
 }
 
-# The function that takes the library's messages for a logger.
+# A function that passes the library's messages to a logger.
 sub _sink {
     my ($logger) = @_;
     return sub {
-        # A message is not worth the loss of what the library was about to give: nothing dies of it.
+        # A logger that dies must not make the library's call fail.
         eval { _pass_on($logger, $levels[$_[0]], AI::Cohort::FFI::decode_text($_[1])); 1 } or warn $@;
         return;
     };
 }
 
-# Sends the messages of the whole library, from a level on, to a logger; undef: to STDERR, as at the start. Other users of
-# the library in this process keep theirs.
+# Sends the messages of the whole library, from a level on, to a logger; undef: to STDERR, as at the start. Other users of the
+# library in this process are not affected.
 my ($receiver, $receiver_id);
 
 sub set_log {
@@ -71,7 +71,7 @@ __END__
 
 =head1 NAME
 
-AI::Cohort::Logging - where messages go
+AI::Cohort::Logging - destinations of log messages
 
 =head1 SYNOPSIS
 
@@ -84,22 +84,22 @@ AI::Cohort::Logging - where messages go
 =head1 DESCRIPTION
 
 A logger is an object with methods C<debug>, C<info>, C<warning> (or C<warn>) and C<error>, such as those of other logging
-modules; levels that it has no method for are lost. Or it is a function of level and text.
+modules; messages of levels without a method are lost. Or it is a function of level and text.
 
 =head1 METHODS
 
 =head2 get_logger(level => 'warning')
 
-Class method: a logger that writes to STDERR what is as grave as its level or graver.
+Class method: a logger that writes messages of this level and above to STDERR.
 
 =head2 debug, info, warning, error
 
-Each takes a text, or a format as for C<sprintf> and what goes into it.
+Each takes a text, or a C<sprintf> format and its arguments.
 
 =head2 set_log($lowest, $logger)
 
-Class method: sends the messages of the whole library from a level on to a logger; groups and managers with loggers of their own
-keep to those, and other users of the library in the process to theirs. C<undef>: to STDERR, as at the start. C<off> as the
-level: nowhere.
+Class method: sends the messages of the whole library, from a level on, to a logger; groups and managers with loggers of their
+own use those, and other users of the library in the process are not affected. C<undef>: to STDERR, as at the start. The level
+C<off>: nowhere.
 
 =cut

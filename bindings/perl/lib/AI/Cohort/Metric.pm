@@ -10,7 +10,7 @@ our @ISA = ('AI::Cohort::Handle');
 
 sub free_handle { cohort_metric_free($_[1]) }
 
-# A metric by name; of a list one that takes them all; of a function one that it computes.
+# A metric by name; from a list a composite; from a function a custom one.
 sub create {
     my ($class, $kind, @given) = @_;
     my %given = settings_of('metric', undef, @given);
@@ -26,7 +26,7 @@ sub create {
 
 sub new { my $class = shift; $class->create(@_) }
 
-# By the names of their classes in AI::MXNet.
+# The names of their classes in AI::MXNet.
 my %kind_of_class = (Accuracy => 'accuracy', TopKAccuracy => 'top_k_accuracy', F1 => 'f1', MAE => 'mae', MSE => 'mse', RMSE => 'rmse',
     CrossEntropy => 'cross-entropy', Perplexity => 'perplexity');
 for my $name (keys %kind_of_class) {
@@ -41,7 +41,7 @@ sub composite {
     return $self;
 }
 
-# The function is given label and prediction of one pair, as PDLs, and returns a value, or [sum, number].
+# The function is given label and prediction of one pair, as PDLs, and returns a value, or [sum, count].
 sub custom {
     my ($class, $function, @given) = @_;
     invalid('metric: expected a function, found ' . ($function // 'undef'), 'function') if ref $function ne 'CODE';
@@ -60,7 +60,7 @@ sub custom {
     return $class->_of_function($all, $given{name} // 'custom', $given{allow_extra_outputs} ? 1 : 0);
 }
 
-# The function is given labels and predictions of an update, and returns sum and number.
+# The function is given labels and predictions of an update, and returns sum and count.
 sub _of_function {
     my ($class, $function, $name, $allow_extra_outputs) = @_;
     my $sub = sub {
@@ -78,7 +78,8 @@ sub _of_function {
     return $self;
 }
 
-# What groups and managers update: a metric as it is; of another object with update($labels, $predictions) one that calls it.
+# The metric for groups and managers to update: a metric itself, or for another object with update($labels, $predictions) one
+# that calls it.
 sub _of {
     my ($class, $metric) = @_;
     return $metric if blessed $metric && $metric->isa(__PACKAGE__);
@@ -100,7 +101,7 @@ sub add {
     my ($self, $child) = @_;
     $child = (ref $self)->create($child);
     cohort_metric_add($self->{handle}, $child->{handle});
-    push @{$self->{children}}, $child;    # which may compute by a function of Perl's
+    push @{$self->{children}}, $child;    # it may call a Perl function
     return $self;
 }
 
@@ -108,7 +109,7 @@ sub children { @{$_[0]{children} || []} }
 
 sub get_metric {
     my ($self, $index) = @_;
-    cohort_metric_child($self->{handle}, $index, \my $handle);    # says what is wrong with the index
+    cohort_metric_child($self->{handle}, $index, \my $handle);    # reports an invalid index
     (ref $self)->adopt($handle);
     return $self->{children}[$index];
 }
@@ -201,10 +202,10 @@ AI::Cohort::Metric - figures accumulated from labels and predictions
 
 =head2 create($kind, %settings), new($kind, %settings)
 
-Class methods. Of a name: C<accuracy> (C<acc>; axis), C<top_k_accuracy> (top_k), C<f1> and C<mcc> (average), C<pcc>,
+Class methods. From a name: C<accuracy> (C<acc>; axis), C<top_k_accuracy> (top_k), C<f1> and C<mcc> (average), C<pcc>,
 C<pearsonr>, C<perplexity> (ignore_label, axis), C<mae>, C<mse>, C<rmse>, C<cross-entropy> (C<ce>; eps), C<nll-loss> (eps),
-C<loss>, C<confidence> (num_classes, confidence_thresholds); all take C<name>, and C<label_names> and C<output_names> for
-those that C<update_dict> is to take. Of a list: a composite metric. Of a function: C<custom>.
+C<loss>, C<confidence> (num_classes, confidence_thresholds); all take C<name>, and C<label_names> and C<output_names> for those
+that C<update_dict> selects. From a list: a composite metric. From a function: C<custom>.
 
 =head2 Accuracy, TopKAccuracy, F1, MAE, MSE, RMSE, CrossEntropy, Perplexity
 
@@ -213,11 +214,11 @@ Class methods: the same by name, C<< mx->metric->TopKAccuracy(top_k => 3) >>.
 =head2 custom($function, name => 'custom', arrays => 0, allow_extra_outputs => 0)
 
 Class method: the function is called for each pair of label and prediction, with PDLs, or with L<AI::Cohort::NDArray>s if
-C<arrays>, and returns a value, or C<[sum, number]>. If it dies, the update dies of the same and adds nothing.
+C<arrays>, and returns a value, or C<[sum, count]>. If it dies, the update dies with the same error and adds nothing.
 
 =head2 CustomMetric($function, %settings), CustomMetric(eval_function => $function, %settings)
 
-The same, as AI::MXNet calls it.
+The same under its name in AI::MXNet.
 
 =head2 composite(@metrics)
 
@@ -225,7 +226,7 @@ Class method: a metric of metrics.
 
 =head2 add($metric)
 
-Appends a metric, or what C<create> makes one of, to a composite one.
+Appends a metric, or a value from which C<create> makes one, to a composite one.
 
 =head2 children, get_metric($index)
 
@@ -241,12 +242,12 @@ The same by name.
 
 =head2 set_names(label_names => [...], output_names => [...])
 
-Which of them C<update_dict> takes.
+Selects those that C<update_dict> uses.
 
 =head2 get, get_global
 
-Name and value since the last reset, or since the last full one; of several values a list of names and a list of values. The
-value is not a number if nothing was counted.
+Name and value since the last reset, or since the last global one; for several values a list of names and a list of values. The
+value is NaN if nothing was counted.
 
 =head2 get_name_value
 
@@ -258,14 +259,14 @@ The two halves of C<get>.
 
 =head2 num_values
 
-How many values there are.
+The number of values.
 
 =head2 sum_metric, num_inst
 
-What the value is the quotient of.
+The sum and the count whose quotient is the value.
 
 =head2 reset, reset_local
 
-Forgets everything; starts again, but keeps what counts globally.
+Resets everything; resets the local values but keeps the global ones.
 
 =cut

@@ -55,11 +55,11 @@ MXNet's two files: F<PREFIX-symbol.json>, and F<PREFIX-0007.params> with the par
 
 =head2 save_checkpoint($prefix, $epoch, $symbol, \%arg_params, \%aux_params)
 
-Class method. Each file appears whole or not at all. C<$symbol> may be C<undef>: then the first is not written.
+Class method. Each file is written completely or not at all. C<$symbol> may be C<undef>: then the first is not written.
 
 =head2 load_checkpoint($prefix, $epoch, map_file => 0)
 
-Class method: symbol, parameters and auxiliary states. With C<map_file> large arrays lie in a mapping of the file and are read when they
-are used; it must not be changed or cut short in place as long as they live.
+Class method: symbol, parameters and auxiliary states. With C<map_file> large arrays stay in a mapping of the file and are read
+when they are used; it must not be changed or truncated in place as long as they exist.
 
 =cut

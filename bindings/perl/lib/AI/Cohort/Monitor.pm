@@ -40,7 +40,7 @@ sub new {
 
 sub Monitor { my $class = shift; $class->new(@_) }
 
-# What a Perl function gives of an array: an array, a list of them, or numbers.
+# Calls the Perl function on an array; it returns an array, a list of them, or numbers.
 sub _statistic_of {
     my ($function) = @_;
     return sub {
@@ -81,7 +81,7 @@ sub toc {
     } 0 .. $num - 1];
 }
 
-# The arrays that the statistic gave for an entry of the latest toc.
+# The arrays that the statistic returned for an entry of the latest toc.
 sub values {
     my ($self, $index) = @_;
     cohort_monitor_values($self->{handle}, $index, \my $handle);
@@ -133,16 +133,16 @@ Options:
 
 =item interval
 
-Of every so many batches the first is reported. Required.
+The first of each so many batches is reported. Required.
 
 =item pattern
 
-A regular expression, searched for anywhere in the names of what operators compute. Default: all.
+A regular expression, searched for anywhere in the names of operator outputs. Default: all.
 
 =item stat_func
 
-A function of an array (L<AI::Cohort::NDArray>) that gives an array, a number, or a list of them. Default: the norm over the
-root of the size. What it dies of, the pass or C<toc> dies of.
+A function of an array (L<AI::Cohort::NDArray>) that returns an array, a number, or a list of them. Default: the norm divided by
+the root of the size. If it dies, the pass or C<toc> dies with the same error.
 
 =item sort
 
@@ -154,18 +154,18 @@ root of the size. What it dies of, the pass or C<toc> dies of.
 
 =item logger
 
-What C<toc_print> prints to. Default: STDERR.
+The destination of C<toc_print>. Default: STDERR.
 
 =back
 
 =head2 install($watched)
 
-Watches an executor, a group or a manager. A monitor may watch several; what is watched has one monitor at a time.
+Watches an executor, a group or a manager. A monitor may watch several; each of these has one monitor at a time.
 
 =head2 tic, toc
 
-Before and after a batch. C<toc> returns a list of C<[step, name, text]>: what operators computed, then all parameters and
-auxiliary states; it is empty for batches that are not on the interval.
+Before and after a batch. C<toc> returns a list of C<[step, name, text]>: operator outputs, then all parameters and auxiliary
+states; it is empty for batches that are not on the interval.
 
 =head2 toc_print
 
@@ -173,11 +173,11 @@ C<toc>, printed.
 
 =head2 values($index)
 
-The arrays that the statistic gave for an entry of the latest C<toc>.
+The arrays that the statistic returned for an entry of the latest C<toc>.
 
 =head2 step
 
-How many batches were begun.
+The number of batches begun.
 
 =head2 interval, pattern
 

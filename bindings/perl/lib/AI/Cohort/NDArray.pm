@@ -21,7 +21,7 @@ use overload
     '.=' => sub { $_[0]->set($_[1]) },
     '=' => sub { $_[0] },
     '@{}' => sub { my ($self) = @_; [map { $self->at($_) } 0 .. $self->len - 1] },
-    # Objects are the same when they are one array; == compares elements.
+    # eq compares objects; == compares elements.
     'eq' => sub { ref $_[1] && Scalar::Util::refaddr($_[0]) == Scalar::Util::refaddr($_[1]) },
     'ne' => sub { !ref $_[1] || Scalar::Util::refaddr($_[0]) != Scalar::Util::refaddr($_[1]) },
     fallback => undef;
@@ -32,7 +32,7 @@ my %code_of = map { my $n = $_; (lc =~ s/^cohort_dtype_//r) => do { no strict 'r
     grep {/^COHORT_DTYPE_/} keys %AI::Cohort::FFI::Declarations::CONSTANTS;
 my %name_of = reverse %code_of;
 my %letter_of = (float32 => 'f', float64 => 'd', uint8 => 'C', int32 => 'l', int8 => 'c', int64 => 'q', bool => 'C');
-# Dtypes of PDL and back; others go by way of a conversion.
+# Dtypes of PDL and back; other types are converted.
 my %of_pdl_type = (
     float => 'float32', double => 'float64', byte => 'uint8', sbyte => 'int8', long => 'int32', longlong => 'int64',
     indx => 'int64',
@@ -44,7 +44,7 @@ sub dtype_code {
     invalid('dtype: expected a name, found ' . ($dtype // 'undef'), 'dtype') if !defined $dtype || ref $dtype;
     return $code_of{$dtype} if exists $code_of{$dtype};
     return $dtype if $dtype =~ /^-?\d+$/;
-    cohort_dtype_parse($dtype, \my $code);    # says what is wrong with it
+    cohort_dtype_parse($dtype, \my $code);    # reports an unknown dtype
     return $code;
 }
 
@@ -58,7 +58,7 @@ my @placed = qw(dtype ctx);
 sub _make {
     my ($function, $class, $shape, $more, @given) = @_;
     my %given = settings_of('array', [@placed, 'out'], @given);
-    if (defined $given{out}) {    # written to instead
+    if (defined $given{out}) {    # write to it instead
         invalid("out: expected an array, found '$given{out}'", 'out') unless blessed $given{out} && $given{out}->isa(__PACKAGE__);
         return $given{out}->set(@$more ? $more->[0] : 0);
     }
@@ -73,7 +73,7 @@ sub empty { my ($class, $shape, @given) = @_; _make(\&cohort_ndarray_empty, $cla
 sub ones { my ($class, $shape, @given) = @_; _make(\&cohort_ndarray_full, $class, $shape, [1], @given) }
 sub full { my ($class, $shape, $value, @given) = @_; _make(\&cohort_ndarray_full, $class, $shape, [$value], @given) }
 
-# As the operator of that name: mx->nd->arange(stop => 30), or arange(30), or arange(2, 30).
+# Like the operator: mx->nd->arange(stop => 30), or arange(30), or arange(2, 30).
 sub arange {
     my ($class, @given) = @_;
     my @plain;
@@ -94,7 +94,7 @@ sub from_bytes {
     return $class->adopt($handle);
 }
 
-# Of a number, nested array refs, a PDL or another array: always a copy.
+# From a number, nested array refs, a PDL or another array: always a copy.
 sub array {
     my ($class, $source, @given) = @_;
     my %given = settings_of('array', \@placed, @given);
@@ -131,7 +131,7 @@ sub _flatten {
 
 # ---- PDL -------------------------------------------------------------------------------------------------------------
 
-# PDL counts axes from the fastest; its shape is ours in reverse.
+# PDL counts axes from the fastest; the library's shape is the reverse.
 sub _pdl_shape { [reverse $_[0]->dims] }
 
 sub _pdl_of_a_dtype {
@@ -158,8 +158,8 @@ sub from_pdl {
 
 sub _bytes_of_pdl { $_[0]->nelem * PDL::Core::howbig($_[0]->get_datatype) }
 
-# An array of memory that stays the caller's: of a PDL, or of a string of packed numbers. The library holds on to the
-# owner until it calls the deleter.
+# An array on memory of the caller's: of a PDL, or of a string of packed numbers. The library keeps the owner alive until it
+# calls the deleter.
 sub wrap {
     my ($class, $owner, @given) = @_;
     my %given = settings_of('wrap', ['shape', @placed], @given);
@@ -188,7 +188,7 @@ sub wrap {
     return $class->adopt($handle);
 }
 
-# A PDL of a few bytes has them inside itself, where nobody else can use them.
+# A PDL of a few bytes stores them inside itself, where they cannot be shared.
 use constant SMALLEST_SHARED => 128;
 
 sub _memory_of_pdl {
@@ -198,7 +198,7 @@ sub _memory_of_pdl {
     invalid("wrap: expected a PDL of @{[SMALLEST_SHARED]} bytes or more, found $bytes; array() copies smaller ones", 'wrap')
         if $bytes < SMALLEST_SHARED;
     my $memory = $pdl->get_dataref;
-    $pdl->upd_data;    # from now on PDL uses this memory itself
+    $pdl->upd_data;    # makes PDL use this memory itself from now on
     return ($memory, _pdl_shape($pdl), $dtype, $bytes);
 }
 
@@ -207,7 +207,7 @@ sub _memory_of_string {
     invalid('wrap: expected a PDL or a reference to a string, found ' . ($string // 'undef'), 'wrap')
         if ref $string ne 'SCALAR' || !defined $$string;
     invalid('wrap: expected bytes, found characters beyond them', 'wrap') unless utf8::downgrade($$string, 1);
-    substr $$string, 0, 0, '';    # Perl shares the memory of strings that were assigned, but not of one that it has changed
+    substr $$string, 0, 0, '';    # Perl shares the memory of assigned strings (copy-on-write), but not of one that has been changed
     return ($string, $given{shape}, $given{dtype} // 'float32', length $$string);
 }
 
@@ -219,7 +219,7 @@ sub aspdl {
     return $self->read_into($pdl);
 }
 
-# Into a PDL that is there already: the elements are copied once.
+# Into an existing PDL: the elements are copied once.
 sub read_into {
     my ($self, $pdl) = @_;
     invalid('read_into: expected a PDL, found ' . ($pdl // 'undef'), 'read_into') unless blessed $pdl && $pdl->isa('PDL');
@@ -236,7 +236,7 @@ sub read_into {
     return $pdl;
 }
 
-# ---- what an array is ------------------------------------------------------------------------------------------------
+# ---- properties --------------------------------------------------------------------------------------------------------
 
 sub shape {
     my ($self) = @_;
@@ -311,7 +311,7 @@ sub asscalar {
     return $self->aslist->[0];
 }
 
-# Of a number, an array, a PDL or nested array refs.
+# From a number, an array, a PDL or nested array refs.
 sub set {
     my ($self, $value) = @_;
     invalid('set: expected a value, found undef', 'set') unless defined $value;
@@ -322,7 +322,7 @@ sub set {
     return $self;
 }
 
-# What += and the like do.
+# Implements += and the like.
 sub _replace {
     my ($self, $what, $value) = @_;
     AI::Cohort::Operator::_arithmetic($what, $self, $value, 0, out => $self);
@@ -385,8 +385,8 @@ sub _row_index {
     return $index < 0 ? $index + $self->len : $index;
 }
 
-# Rows [first, last], the last one included, or one row; both may count from the end. A view, but while operators are
-# recorded, when gradients are to flow through. These are lvalues so that .= can be said of them.
+# Rows [first, last], the last one included, or one row; both may count from the end. A view, but a recorded copy while
+# gradients are to flow through. These are lvalues so that .= can be applied to them.
 sub slice : lvalue {
     my ($self, @ranges) = @_;
     my $view;
@@ -410,14 +410,14 @@ sub at : lvalue {
     my $view = $self->_rows($handle, $row, $row + 1);
 }
 
-# A view of rows, or while operators are recorded what knows where it is from.
+# A view of rows, or while recording a copy that refers to its array.
 sub _rows {
     my ($self, $handle, $begin, $end) = @_;
     my $view = AI::Cohort::NDArray->adopt($handle);
     return AI::Cohort::AutoGrad::_active() ? AI::Cohort::NDArray::Slice->of_rows($self, $view, $begin, $end) : $view;
 }
 
-# As the operator of that name, and a view where the axis is the first.
+# Like the operator, but a view for the first axis.
 sub slice_axis {
     my ($self, @arguments) = @_;
     $self = shift @arguments unless ref $self;
@@ -434,12 +434,12 @@ sub slice_axis {
     return AI::Cohort::NDArray->adopt($handle);
 }
 
-# Of the same elements: -1 is what is left over, 0 the length that the axis has. A view.
+# The same elements in another shape: -1 is the remaining length, 0 the length of the axis. A view.
 sub reshape : lvalue {
     my ($self, $shape, @given) = @_;
     my ($lengths, $num) = shape_of($shape, 'shape');
     my %given = settings_of('reshape', ['reverse'], @given);
-    # -2, -3 and -4, and counting from the end: what shape comes of it, the operator says.
+    # For -2, -3, -4 and counting from the end, the operator computes the shape.
     $lengths = AI::Cohort::AutoGrad->pause(sub { AI::Cohort::Operator::invoke('Reshape', $self, shape => $lengths, reverse => $given{reverse}) })->shape
         if $given{reverse} || grep { $_ < -1 } @$lengths;
     my $own = grep({ $_ == 0 } @$lengths) && $self->shape;
@@ -448,7 +448,7 @@ sub reshape : lvalue {
     my $view = AI::Cohort::NDArray->adopt($handle, tape => $self->{tape});
 }
 
-# With one axis at another place, the others in their order. A copy.
+# Moves one axis, and keeps the order of the others. A copy.
 sub moveaxis {
     my ($self, $from, $to) = @_;
     my @axes = 0 .. $self->ndim - 1;
@@ -476,7 +476,7 @@ sub concatenate {
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
 
-# From here on the array wants its gradient, which begins with zeros.
+# Attaches a gradient, which starts with zeros.
 sub attach_grad {
     my ($self, @given) = @_;
     my %given = settings_of('attach_grad', [qw(grad_req stype)], @given);
@@ -490,7 +490,7 @@ sub attach_grad {
 sub grad { $_[0]{grad} }
 sub backward { my $self = shift; AI::Cohort::AutoGrad->backward($self, @_) }
 
-# With memory of its own: the tape knows arrays by theirs.
+# Copies, because the tape recognises arrays by their memory.
 sub detach {
     my ($self) = @_;
     return AI::Cohort::AutoGrad->pause(sub { $self->copy });
@@ -506,7 +506,7 @@ sub save {
     return;
 }
 
-# As NumPy reads it: one array, or several.
+# In NumPy's formats: one array, or several.
 sub save_npy {
     my ($self, $path) = @_;
     my $list = AI::Cohort::Arrays->of([$self], 'array');
@@ -559,7 +559,7 @@ AI::Cohort::Operator::_install(__PACKAGE__, \&AI::Cohort::Operator::invoke);
 
 # ---- ranges of several axes ------------------------------------------------------------------------------------------
 
-# A copy of them that knows where it is from: what is set here is set there.
+# A copy of ranges that refers to its array: values assigned to it are written back.
 package AI::Cohort::NDArray::Slice;
 use AI::Cohort::FFI;
 our @ISA = ('AI::Cohort::NDArray');
@@ -586,7 +586,7 @@ sub of {
     return $class->adopt(delete $copy->{handle}, tape => $copy->{tape}, parent => $parent, range => {begin => \@begin, end => \@end});
 }
 
-# Rows, of which there is a view: a copy through which gradients flow of what they flow through, else the view.
+# Rows as a view, or as a copy through which gradients flow while the array is being recorded.
 sub of_rows {
     my ($class, $parent, $view, $begin, $end) = @_;
     my %from = (parent => $parent, range => {begin => [$begin], end => [$end]}, shape => [$end - $begin, @{$parent->shape}[1 .. $parent->ndim - 1]]);
@@ -597,7 +597,7 @@ sub of_rows {
 
 sub set {
     my ($self, $value) = @_;
-    # Into a view the tape does not follow what is written.
+    # The tape does not see writes through a view.
     my $is_recorded = Scalar::Util::blessed($value) && $value->isa('AI::Cohort::NDArray') && AI::Cohort::AutoGrad::_knows($value);
     return $self->SUPER::set($value) if $self->{is_view} && !$is_recorded;
     $self->SUPER::set($value) unless $self->{is_view};

@@ -7,7 +7,7 @@ use AI::Cohort::Arrays;
 use AI::Cohort::AutoGrad;
 use Scalar::Util qw(blessed looks_like_number);
 
-# ---- what the registry says --------------------------------------------------------------------------------------------
+# ---- the registry ------------------------------------------------------------------------------------------------------
 
 sub names {
     cohort_operator_num(\my $num);
@@ -47,7 +47,7 @@ sub _input_names {
     return @{$input_names{$op} //= [map { $_->{name} } @{info($op)->{inputs}}]};
 }
 
-# Gives a class a method for each operator that it has none of its own for.
+# Gives a class a method for each operator for which it has no method yet.
 sub _install {
     my ($class, $apply) = @_;
     no strict 'refs';
@@ -83,7 +83,7 @@ sub _arguments {
     return (\@inputs, \%named, \%settings);
 }
 
-# Inputs that came by position and by name, and the name that each is for.
+# Inputs given by position and by name, and their names.
 sub _with_names {
     my ($op, $inputs, $named, @all) = @_;
     my %pairs = %$named;
@@ -97,9 +97,9 @@ sub _with_names {
     return ([@pairs{@names}], \@names);
 }
 
-our $draws = 0;    # what an operator without a seed draws: see AI::Cohort::Random
+our $draws = 0;    # the seed of operators that are given none: see AI::Cohort::Random
 
-# Applied to arrays, at once: settings of the operator, and out, ctx, seed, is_train.
+# Applies an operator to arrays at once: settings of the operator, and out, ctx, seed, is_train.
 sub invoke {
     my ($op, @arguments) = @_;
     my ($inputs, $named, $settings) = _arguments($op, 'AI::Cohort::NDArray', @arguments);
@@ -118,7 +118,7 @@ sub invoke {
     return @$made == 1 ? $made->[0] : $made;
 }
 
-# A node of a symbol: settings of the operator, and name, attr.
+# Creates a node of a symbol: settings of the operator, and name, attr.
 sub create {
     my ($op, @arguments) = @_;
     my ($inputs, $named, $settings) = _arguments($op, 'AI::Cohort::Symbol', @arguments);
@@ -133,7 +133,7 @@ sub create {
 
 # ---- + - * / and the like ----------------------------------------------------------------------------------------------
 
-# name => [of two arrays, of two symbols, with a number, with a number on the left]
+# name => [for two arrays, for two symbols, with a number, with a number on the left]
 my %arithmetic = (
     plus => [qw(broadcast_add _Plus _PlusScalar _PlusScalar)],
     minus => [qw(broadcast_sub _Minus _MinusScalar _RMinusScalar)],
@@ -152,7 +152,7 @@ my %arithmetic = (
     lesser_equal => [qw(broadcast_lesser_equal _lesser_equal _lesser_equal_scalar _greater_equal_scalar)],
 );
 
-# Perl's operators on arrays and symbols, as `use overload` takes them.
+# Perl's operators on arrays and symbols, in the form of `use overload`.
 sub _overloads {
     my %function = (
         '+' => 'plus',
@@ -171,7 +171,7 @@ sub _overloads {
     return (neg => sub { $_[0] * -1 }, map { my $name = $function{$_}; ($_ => sub { _arithmetic($name, @_) }) } keys %function);
 }
 
-# += and the like write into the array itself, as in MXNet, so that other references to it and its views see it.
+# += and the like write into the array itself, as in MXNet, so that other references to it and its views see the change.
 sub _overloads_in_place {
     my %function = ('+=' => 'plus', '-=' => 'minus', '*=' => 'mul', '/=' => 'div', '%=' => 'mod');
     return map {
@@ -180,7 +180,7 @@ sub _overloads_in_place {
     } keys %function;
 }
 
-# Further settings, such as out, follow.
+# Further settings, such as out, may follow.
 sub _arithmetic {
     my ($what, $self, $other, $swapped, @more) = @_;
     my ($arrays, $symbols, $scalar, $reversed) = @{$arithmetic{$what}};
@@ -214,8 +214,7 @@ AI::Cohort::Operator - the registry of operators
 
 =head1 DESCRIPTION
 
-The methods for operators of L<AI::Cohort::NDArray> and L<AI::Cohort::Symbol> are made from what this says, which is what the
-library has.
+The operator methods of L<AI::Cohort::NDArray> and L<AI::Cohort::Symbol> are made from the library's registry.
 
 =head1 FUNCTIONS
 
@@ -225,11 +224,11 @@ The names of all operators, aliases included.
 
 =head2 info($name)
 
-A hash: C<name> (the canonical one), C<doc>, C<inputs> (each with C<name>, C<doc>, C<is_aux>, and C<has_gradient>: whether one flows to
-it), C<attrs> (each with C<name>, C<type>, C<default>, which is C<undef> where a value is required, C<doc>, and C<low> and C<high>, the
-least and the largest number, infinite where there is no bound), C<outputs> (names), C<count_attr> (the attribute that counts the
-inputs, where it takes any number), C<precision>: what it does where a network computes in a narrower type, C<narrow> (computes in it),
-C<follows> (takes and gives what comes so) or C<own> (keeps the types of the network).
+A hash: C<name> (the canonical one), C<doc>, C<inputs> (each with C<name>, C<doc>, C<is_aux>, and C<has_gradient>: whether a
+gradient flows to it), C<attrs> (each with C<name>, C<type>, C<default>, which is C<undef> if a value is required, C<doc>, and
+C<low> and C<high>, the least and the largest number, infinite if there is no bound), C<outputs> (names), C<count_attr> (the
+attribute that counts the inputs, if their number is variable), C<precision>: its behaviour in a network that computes in a
+narrower type, C<narrow> (computes in it), C<follows> (keeps the type of its inputs) or C<own> (keeps the types of the network).
 
 =head2 invoke($name, @arguments)
 

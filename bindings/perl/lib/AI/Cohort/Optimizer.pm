@@ -10,7 +10,7 @@ our @ISA = ('AI::Cohort::Handle');
 
 sub free_handle { cohort_optimizer_free($_[1]) }
 
-# lr_scheduler is [name, its settings]; the rest are the optimizer's.
+# lr_scheduler is [name, its settings]; the others are the optimizer's settings.
 sub create {
     my ($class, $name, @given) = @_;
     my %given = settings_of('optimizer', undef, @given);
@@ -23,7 +23,7 @@ sub create {
 
 sub new { my $class = shift; $class->create(@_) }
 
-# By the names of their classes in AI::MXNet.
+# The names of their classes in AI::MXNet.
 for my $name (qw(SGD ccSGD NAG Signum Adam AdamW Adamax Nadam AdaDelta RMSProp AdaGrad GroupAdaGrad Ftrl FTML DCASGD LAMB LARS LBSGD SGLD Test)) {
     no strict 'refs';
     *$name = sub { my $class = shift; $class->create(lc $name, @_) };
@@ -58,7 +58,7 @@ sub use_symbol {
     return $self;
 }
 
-# Of the learning rate and of the weight decay; undef: as if not set.
+# Multipliers of the learning rate and of the weight decay; undef: not set.
 sub set_mult {
     my ($self, $param, $lr_mult, $wd_mult) = @_;
     cohort_optimizer_set_mult($self->{handle}, $param, $lr_mult // -1, $wd_mult // -1);
@@ -117,15 +117,16 @@ AI::Cohort::Optimizer - rules that update parameters from gradients
 
 =head1 DESCRIPTION
 
-Groups and managers update all their parameters by C<< $group->update($optimizer) >>.
+Groups and managers update all their parameters with C<< $group->update($optimizer) >>.
 
 =head1 METHODS
 
 =head2 create($name, %settings), new($name, %settings)
 
 Class methods: C<sgd> (momentum), C<nag>, C<adam>, C<adamw> (beta1, beta2, epsilon), C<rmsprop> (gamma1, gamma2, epsilon,
-centered, clip_weights), C<adagrad> (epsilon), and all others of C<cohort/optimizer.h>, which has their settings. All take C<learning_rate>, C<wd>, C<rescale_grad>, C<clip_gradient>,
-C<begin_num_update>, and C<lr_scheduler>: a list of a schedule's name and its settings.
+centered, clip_weights), C<adagrad> (epsilon), and all others of C<cohort/optimizer.h>, which documents their settings. All take
+C<learning_rate>, C<wd>, C<rescale_grad>, C<clip_gradient>, C<begin_num_update>, and C<lr_scheduler>: a list of a schedule's
+name and its settings.
 
 =head2 SGD, ccSGD, NAG, Signum, Adam, AdamW, Adamax, Nadam, AdaDelta, RMSProp, AdaGrad, GroupAdaGrad, Ftrl, FTML, DCASGD, LAMB, LARS, LBSGD, SGLD, Test
 
@@ -133,7 +134,7 @@ Class methods: the same by name, C<< mx->opt->SGD(learning_rate => 0.1) >>.
 
 =head2 update($param, $weight, $grad, $copy = 0)
 
-Updates one parameter. States go by its name, and by C<$copy> where there are several.
+Updates one parameter. States are kept by its name, and by C<$copy> if there are several.
 
 =head2 get($setting), set(%settings)
 
@@ -145,13 +146,13 @@ The learning rate of the next update; the number of updates of the parameter upd
 
 =head2 set_lr_schedule($name, %settings)
 
-Lets a schedule decide the learning rate: C<constant>, C<factor> (step, factor, stop_factor_lr), C<multifactor> (step, factor),
+Sets a schedule for the learning rate: C<constant>, C<factor> (step, factor, stop_factor_lr), C<multifactor> (step, factor),
 C<poly> (max_update, pwr, final_lr), C<cosine> (max_update, final_lr), each with C<warmup_steps>, C<warmup_begin_lr>,
 C<warmup_mode>. C<undef>: none.
 
 =head2 use_symbol($symbol)
 
-Takes the C<lr_mult> and C<wd_mult> of a symbol's variables.
+Uses the C<lr_mult> and C<wd_mult> of a symbol's variables.
 
 =head2 set_mult($param, $lr_mult, $wd_mult), mult($param)
 
@@ -159,11 +160,11 @@ Sets and reads the multipliers of a parameter.
 
 =head2 loss_scale
 
-Where the factor on the loss had come to in the group or manager that it updated last, as L<AI::Cohort::Executor::Group/loss_scale>
-has it. It is saved with the states.
+The loss scale of the group or manager that it updated last, in the form of L<AI::Cohort::Executor::Group/loss_scale>. It is
+saved with the states.
 
 =head2 save_states($path), load_states($path), states, set_states($bytes)
 
-Writes and reads states and counts, in a file or as a string of bytes, so that training goes on as it would have.
+Writes and reads states and counts, in a file or as a string of bytes, so that training can be resumed.
 
 =cut

@@ -41,7 +41,7 @@ sub load {
     return $class->new(symbol => $symbol, arg_params => $args, aux_params => $aux, %given);
 }
 
-# Arrays on the context, those that are there as they are.
+# Arrays on the context; those that are there already are not copied.
 sub _here {
     my ($given, $what, $ctx) = @_;
     my $arrays = hash_of($given, $what);
@@ -79,7 +79,7 @@ sub _needed {
     return $aux;
 }
 
-# Copies inputs in, first changing shapes where that is needed.
+# Copies inputs in, after changing shapes if needed.
 sub _load {
     my ($self, @given) = @_;
     my %inputs = settings_of('inputs', undef, @given);
@@ -133,8 +133,8 @@ AI::Cohort::Predictor - a network for inference
 
 =head1 DESCRIPTION
 
-Parameters are used as they are where they are on the predictor's context, and copied there otherwise. Inference in bytes is shown in
-L<AI::Cohort::Calibration>.
+Parameters on the predictor's context are used without a copy, others are copied there. L<AI::Cohort::Calibration> has an
+example of inference in int8.
 
 =head1 METHODS
 
@@ -145,14 +145,14 @@ L<AI::Cohort::Executor>: C<compute_dtype>, C<float32_names>, C<narrow_names>, C<
 
 =head2 load($prefix, $epoch, shapes => {...}, %settings)
 
-Class method: from a checkpoint, with the same settings, and C<map_file> as L<AI::Cohort::Model/load_checkpoint> has it.
+Class method: from a checkpoint, with the same settings, and C<map_file> as in L<AI::Cohort::Model/load_checkpoint>.
 
 =head2 predict(name => $array, ...)
 
-A list of the outputs for inputs by name: arrays, PDLs or nested array refs. A batch of another length is taken, too.
+A list of the outputs for inputs by name: arrays, PDLs or nested array refs. A batch of another length is accepted, too.
 
 =head2 observe($calibration, name => $array, ...)
 
-Shows an L<AI::Cohort::Calibration> what the network computes of these inputs. It is to compute in float32.
+Lets an L<AI::Cohort::Calibration> observe the network on these inputs. It has to compute in float32.
 
 =cut

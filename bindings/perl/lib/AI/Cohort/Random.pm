@@ -6,7 +6,7 @@ use AI::Cohort::FFI;
 use AI::Cohort::Operator;
 use Scalar::Util qw(looks_like_number);
 
-# Begins the sequence that operators draw from which are given no seed.
+# Restarts the sequence that operators without a seed draw from.
 sub seed {
     my ($class, $seed) = @_;
     invalid('seed: expected a whole number from 0 to 2147483647, found ' . ($seed // 'undef'), 'seed')
@@ -46,17 +46,17 @@ AI::Cohort::Random - random numbers
 
 =head1 DESCRIPTION
 
-Operators that draw random numbers and are given no C<seed> draw from a sequence of the process, each call what comes next. It begins
-in the same way in each process.
+Operators without a C<seed> draw random numbers from a sequence of the process, which starts the same way in each process.
 
 =head1 CLASS METHODS
 
 =head2 seed($number)
 
-Begins the sequence anew: the same calls behind it give the same numbers.
+Restarts the sequence: the same calls then give the same numbers.
 
 =head2 uniform($low, $high, shape => [...]), normal($loc, $scale, shape => [...])
 
-Arrays of random numbers: what the operators C<_random_uniform> and C<_random_normal> take, as names and values or in a hash ref.
+Arrays of random numbers: the arguments of the operators C<_random_uniform> and C<_random_normal>, as names and values or in a
+hash ref.
 
 =cut

@@ -71,7 +71,7 @@ sub tojson {
     return $json;
 }
 
-# A symbol that a function of the library makes of this one; undef if it gives none.
+# A symbol that a library function makes from this one; undef if it returns none.
 sub _made_by {
     my ($self, $function, @arguments) = @_;
     $function->($self->{handle}, @arguments, \my $handle);
@@ -87,7 +87,7 @@ sub get_internals { $_[0]->_made_by(\&cohort_symbol_internals) }
 sub get_children { $_[0]->_made_by(\&cohort_symbol_children) }
 sub output { $_[0]->_made_by(\&cohort_symbol_output, $_[1]) }
 
-# With other symbols in the place of variables: in order, or by name.
+# A copy with other symbols instead of variables: in order, or by name.
 sub call {
     my ($self, @arguments) = @_;
     my ($inputs, $named, $settings) = AI::Cohort::Operator::_arguments('call', __PACKAGE__, @arguments);
@@ -107,7 +107,7 @@ sub slice {
     return $self->_made_by(\&cohort_symbol_output_named, $which[0]);
 }
 
-# ---- what a symbol is ------------------------------------------------------------------------------------------------
+# ---- properties --------------------------------------------------------------------------------------------------------
 
 sub _name_list { list_of_names(\&cohort_symbol_num_names, \&cohort_symbol_name_at, $_[0]{handle}, $_[1]) }
 sub list_arguments { $_[0]->_name_list(COHORT_SYMBOL_ARGUMENTS) }
@@ -147,7 +147,7 @@ sub _set_attr {
     return;
 }
 
-# [node, key, value] of the head's node, or of all.
+# [node, key, value] of the head's node, or of all nodes.
 sub _attr_triples {
     my ($self, $all) = @_;
     cohort_symbol_num_attrs($self->{handle}, $all, \my $num);
@@ -173,7 +173,7 @@ sub _stringify {
 
 # ---- inference -------------------------------------------------------------------------------------------------------
 
-# What is known comes by name, as a list or a hash ref, or in the order of the arguments.
+# Known shapes or types are given by name, as a list or a hash ref, or in the order of the arguments.
 sub _infer {
     my ($self, $function, $add, $take, $partial, @known) = @_;
     my $descs = AI::Cohort::Descs->make;
@@ -216,7 +216,7 @@ sub infer_type {
 sub simple_bind { my $self = shift; AI::Cohort::Executor->simple_bind($self, @_) }
 sub bind { my $self = shift; AI::Cohort::Executor->bind($self, @_) }
 
-# The outputs for arrays that are given.
+# The outputs for given arrays.
 sub eval {
     my ($self, @given) = @_;
     my %given = settings_of('eval', [qw(ctx args)], @given);
@@ -270,15 +270,15 @@ Class method: a symbol of all their heads.
 
 =head2 load($path), load_json($json), fromjson($json)
 
-Class methods: of JSON as MXNet 0.8 to 1.9 wrote it.
+Class methods: from JSON of MXNet 0.8 to 1.9.
 
 =head2 save($path), tojson
 
-Writes JSON as MXNet 1.9 does.
+Writes JSON in the form of MXNet 1.9.
 
 =head2 call(@symbols), call(name => $symbol, ...)
 
-A copy with other symbols in the place of variables, in order or by name. C<< $net->(data => $other) >> is the same.
+A copy with other symbols instead of variables, in order or by name. C<< $net->(data => $other) >> is the same.
 
 =head2 deepcopy
 
@@ -295,28 +295,26 @@ operator.
 
 =head1 OPERATORS
 
-C<+>, C<->, C<*>, C</>, C<%>, C<**> and comparisons, between symbols and with numbers. C<eq> says whether two objects are the
-same.
+C<+>, C<->, C<*>, C</>, C<%>, C<**> and comparisons, between symbols and with numbers. C<eq> compares objects.
 
 Each operator in the library's registry is a class method, C<< mx->sym->Convolution(...) >>, and a method, C<<
-$net->Convolution(...) >>. Inputs come first, one by one or in lists, or by name; those that are not given become variables.
-Then come settings as names and values, or in a hash ref: the operator's own, C<name>, and C<< attr => {...} >>. Lists become
-C<(3, 3)>.
+$net->Convolution(...) >>. Inputs come first, one by one or in lists, or by name; missing ones become variables. Then come
+settings as names and values, or in a hash ref: the operator's own, C<name>, and C<< attr => {...} >>. Lists become C<(3, 3)>.
 
 =head1 WHAT A SYMBOL IS
 
 =head2 list_arguments, list_auxiliary_states, list_outputs, list_inputs, list_labels
 
-Names, in the order that everything else has. Labels are the arguments of which inference needs no values: they reach the outputs by
-way of the label of a loss alone.
+Names, in the order of all other lists. Labels are the arguments whose values inference does not need: they affect the outputs
+only as the label of a loss.
 
 =head2 num_outputs, num_nodes
 
-How many heads there are, and how many nodes, variables included.
+The number of heads, and of nodes, variables included.
 
 =head2 name
 
-That of the head's node; C<undef> of several heads.
+The name of the head's node; C<undef> for several heads.
 
 =head2 attr($key), list_attr, attr_dict
 
@@ -328,9 +326,9 @@ Sets attributes of the head's node.
 
 =head2 infer_shape(name => [...], ...), infer_shape_partial, infer_type(name => $dtype, ...)
 
-Infers shapes or dtypes of arguments, outputs and auxiliary states from those that are known, by name, as a hash ref, or in the
-order of the arguments. Three array refs; three times C<undef> if something stays unknown. C<infer_shape_partial> gives what it
-found.
+Infers shapes or dtypes of arguments, outputs and auxiliary states from known ones, given by name, as a hash ref, or in the
+order of the arguments. Returns three array refs; C<undef> three times if something stays unknown. C<infer_shape_partial>
+returns what could be inferred.
 
 =head1 BINDING
 
@@ -340,10 +338,10 @@ An L<AI::Cohort::Executor>.
 
 =head2 eval(args => ..., ctx => ...)
 
-The outputs for arrays that are given in order or by name.
+The outputs for arrays given in order or by name.
 
 =head2 maximum($other), minimum($other), hypot($other)
 
-Element by element, of another symbol or a number.
+Element by element, with another symbol or a number.
 
 =cut

@@ -24,7 +24,7 @@ sub start { cohort_trace_start($_[0]{handle}) }
 sub stop { cohort_trace_stop($_[0]{handle}) }
 sub clear { cohort_trace_clear($_[0]{handle}) }
 
-# What the function gives.
+# Returns the function's result.
 sub running {
     my ($self, $sub) = @_;
     invalid('running: expected a function, found ' . ($sub // 'undef'), 'running') if ref $sub ne 'CODE';
@@ -32,7 +32,7 @@ sub running {
     return _around($sub, sub { cohort_wait_all() }, sub { $self->stop });
 }
 
-# Calls a function, in the context of who asked for it, then one if it lived, and one in any case.
+# Calls a function in the caller's context, then one if it did not die, and one in any case.
 sub _around {
     my ($sub, $lived, $always) = @_;
     my $list = wantarray;
@@ -111,7 +111,7 @@ __END__
 
 =head1 NAME
 
-AI::Cohort::Trace - what the process does, step by step, and how long it takes beside what the machine can do
+AI::Cohort::Trace - what the process runs, and how long it takes compared with the machine's limits
 
 =head1 SYNOPSIS
 
@@ -126,52 +126,52 @@ AI::Cohort::Trace - what the process does, step by step, and how long it takes b
 
 =head1 DESCRIPTION
 
-While a trace runs it records every operator, copy, sum of gradients and update of the process. Several may run at once. The text of
-L<AI::Cohort::Executor/debug_str> has the times of each step of the network while one ran.
+While a trace runs it records every operator, copy, sum of gradients and update of the process. Several may run at once.
+L<AI::Cohort::Executor/debug_str> then shows the times of each step of the network.
 
 =head1 METHODS
 
 =head2 new(max_events => 0, flop_per_s => 0, bfloat16_flop_per_s => 0, byte_per_s => 0)
 
-Class method. C<max_events> are kept, older ones make room; totals are of all. The rates are what the threads of one device can
-do, and measured where they are not given.
+Class method. The last C<max_events> are kept; totals include all. The rates are those of the threads of one device, and are
+measured if they are not given.
 
 =head2 start, stop
 
-Goes on recording; stops. Work that is queued must have been waited for, or it is not there.
+Starts or resumes recording; stops it. Queued work is only recorded if it has been waited for.
 
 =head2 running($sub)
 
-Records what a function does, waits for all work at its end, and returns what it returned.
+Records while a function runs, waits for all work at its end, and returns its result.
 
 =head2 clear
 
-Forgets what there is.
+Discards all events and totals.
 
 =head2 num_events, num_dropped, is_running
 
-How many events are kept, how many had to make room; whether it runs.
+The number of events kept and of events dropped; whether the trace is running.
 
 =head2 json, write($path)
 
-The events in Chrome's format; the same to a file, whole or not at all.
+The events in Chrome's format; writes them to a file, completely or not at all.
 
 =head2 table($by = 'operator')
 
-What took how long, for a person: a row for each C<operator>, or each C<name> of a node or parameter.
+A table of the times, for a person: a row for each C<operator>, or each C<name> of a node or parameter.
 
 =head2 totals($by = 'name')
 
-The same as numbers, what took longest first. A list of hashes: C<kind> (C<operator>, C<pass>, C<copy>, C<exchange>, C<update>,
-C<wait>, C<call>, C<user>), C<name>, C<op>, C<count>, C<total_ns>, C<least_ns>, C<most_ns>, C<flops>, C<bytes>, and C<bound_ns>, the
-time that the machine would take for these at least. 0: not known.
+The same as numbers, longest first. A list of hashes: C<kind> (C<operator>, C<pass>, C<copy>, C<exchange>, C<update>, C<wait>,
+C<call>, C<user>), C<name>, C<op>, C<count>, C<total_ns>, C<least_ns>, C<most_ns>, C<flops>, C<bytes>, and C<bound_ns>, the
+least time that the machine needs for these. 0: unknown.
 
 =head2 span($name, $sub, $row = 'host')
 
-Shows what a function does as a span on a row of the program's own; spans of a row nest. Returns what the function returned.
+Shows a function's run as a span on a row of the program's own; spans of a row nest. Returns the function's result.
 
 =head2 mark($name, $row = 'host'), counter($name, $value)
 
-Marks a moment; notes a value, which a viewer draws as a curve.
+Marks a point in time; records a value, which a viewer draws as a curve.
 
 =cut

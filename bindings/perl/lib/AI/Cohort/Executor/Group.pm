@@ -15,21 +15,21 @@ use AI::Cohort::Symbol;
 use Scalar::Util qw(blessed looks_like_number);
 
 our @ISA = ('AI::Cohort::Handle');
-# The name that the class has in AI::MXNet.
+# The name of the class in AI::MXNet.
 @AI::Cohort::DataParallelExecutorGroup::ISA = (__PACKAGE__);
 
 my @required = qw(symbol contexts data_shapes param_names for_training);
 my %default = (
     workload => undef, label_shapes => undef, inputs_need_grad => 0, shared_group => undef, logger => undef,
     fixed_param_names => undef, state_names => undef, grad_req => 'write',
-    # What the C interface has beside.
+    # Further options of the C interface.
     rounding => 'half_up', slices => undef, input_types => undef, group2ctxs => undef, num_threads => 0,
     gradient_bucket_bytes => 0, seed => 0, arg_params => undef, aux_params => undef,
 );
 my %rounding = (half_up => COHORT_ROUNDING_HALF_UP, half_even => COHORT_ROUNDING_HALF_EVEN, balanced => COHORT_ROUNDING_BALANCED);
 
 for my $field (@required, keys %default) {
-    next if $field =~ /_shapes$|^slices$|^grad_req$|_params$/;    # as they are bound, not as they were given
+    next if $field =~ /_shapes$|^slices$|^grad_req$|_params$/;    # these fields read the bound values, not the given ones
     no strict 'refs';
     *$field = sub { $_[0]{$field} };
 }
@@ -53,7 +53,7 @@ sub _create {
     my $contexts = AI::Cohort::Context->_list(@{$self->{contexts}});
     my ($data, $label) = AI::Cohort::Descs->of_batch(@$self{qw(data_shapes label_shapes)});
     (my $log, $self->{log_id}) = callback('(sint32,string,opaque)->void', AI::Cohort::Logging::_sink($self->{logger}));
-    # The group has the arrays from here on, not the lists.
+    # From now on the group holds the arrays, not the lists.
     my %lists = map { $_ => AI::Cohort::Arrays->of(delete $self->{$_}, $_) } qw(arg_params aux_params);
     my $options = struct(
         cohort_group_options => $self->_split_options,
@@ -77,7 +77,7 @@ sub _create {
         handle_of($label), $params, scalar @$params, $self->{for_training} ? 1 : 0, $options->{pointer}, \$self->{handle});
 }
 
-# How the batch is split: by workload, or slices that are given.
+# How the batch is split: by workload, or into given slices.
 sub _split_options {
     my ($self) = @_;
     my $mode = $self->{rounding} // 'half_up';
@@ -106,8 +106,8 @@ sub _input_type_options {
     return (input_dtype_names => \@names, input_dtypes => \$codes, num_input_dtypes => scalar @names);
 }
 
-# Contexts of node groups: one hash for all devices, whose values are a context or one for each device; or a list of
-# hashes, one for each device.
+# Contexts of node groups: one hash for all devices, whose values are a context or a list with one per device; or a list of
+# hashes, one per device.
 sub _ctx_group_options {
     my ($self) = @_;
     my $given = $self->{group2ctxs} // return ();
@@ -150,14 +150,14 @@ sub label_shapes {
     return @$descs ? $descs : undef;
 }
 
-# undef if nothing is batched.
+# undef if nothing has a batch axis.
 sub batch_size {
     my ($self) = @_;
     cohort_group_batch_size($self->{handle}, \my $size);
     return $size || undef;
 }
 
-# [begin, end) of each device; undef if nothing is batched.
+# [begin, end) of each device; undef if nothing has a batch axis.
 sub slices {
     my ($self) = @_;
     return undef unless $self->batch_size;
@@ -208,7 +208,7 @@ sub set_params {
     return;
 }
 
-# All parameters: missing ones are an error, or their names come back.
+# All parameters: missing ones are an error, or their names are returned.
 sub assign_params {
     my ($self, @given) = @_;
     return _assign(\&cohort_group_assign_params, $self->{handle}, @given);
@@ -222,7 +222,7 @@ sub _assign {
     return [map { $_->name } @{AI::Cohort::Descs->adopt($missing)->descs}];
 }
 
-# Writes into the arrays given. Without any, makes them: returns two hashes.
+# Writes into given arrays. Without any, creates them and returns two hashes.
 sub get_params {
     my ($self, $arg_params, $aux_params) = @_;
     if (!defined $arg_params) {
@@ -234,7 +234,7 @@ sub get_params {
     return;
 }
 
-# Fills all parameters by an initializer, the same on every device.
+# Fills all parameters with an initializer, equally on every device.
 sub init_params {
     my ($self, $initializer) = @_;
     invalid('init_params: expected an initializer, found ' . ($initializer // 'undef'), 'initializer')
@@ -248,7 +248,7 @@ sub init_params {
 
 # ---- running ---------------------------------------------------------------------------------------------------------
 
-# What a batch has as a list of arrays; undef if it has none.
+# A field of a batch as a list of arrays; undef if it has none.
 sub _arrays_of_batch {
     my ($given) = @_;
     return undef unless defined $given;
@@ -278,7 +278,7 @@ sub forward {
     return;
 }
 
-# One batch for each device, split already.
+# One batch for each device, sliced already.
 sub _forward_presliced {
     my ($self, $batches, $is_train) = @_;
     _check_batch($_) for @$batches;
@@ -350,7 +350,7 @@ sub _num_arrays {
 
 sub _names_of { list_of_names(\&cohort_group_num_arrays, \&cohort_group_name, $_[0]{handle}, $_[1]) }
 
-# For each entry of a list the arrays of the devices.
+# The devices' arrays, for each entry of a list.
 sub _arrays {
     my ($self, $list) = @_;
     my @devices = map {
@@ -379,7 +379,7 @@ sub get_outputs {
 
 sub get_input_grads {
     my ($self, $merge_multi_context) = @_;
-    cohort_group_array($self->{handle}, COHORT_GROUP_INPUT_GRADS, 0, 0, \my $first);    # says what is wrong
+    cohort_group_array($self->{handle}, COHORT_GROUP_INPUT_GRADS, 0, 0, \my $first);    # always an error, which says why
     AI::Cohort::NDArray->adopt($first);
     return $merge_multi_context // 1 ? $self->_merged(COHORT_GROUP_INPUT_GRADS) : $self->_arrays(COHORT_GROUP_INPUT_GRADS);
 }
@@ -395,7 +395,7 @@ sub _merged_states {
     return [AI::Cohort::NDArray->adopt($array)];
 }
 
-# (states, value), or either by name: states, number of devices and a reference to the value.
+# (states, value), or either by name: returns states, number of devices and a reference to the value.
 sub _states {
     my ($states, $value) = @_;
     ($states, $value) = $states eq 'states' ? ($value, undef) : (undef, $value) if ($states // '') =~ /^(?:states|value)$/;
@@ -456,7 +456,7 @@ sub set_monitor_callback {
 
 # ---- what a group has inside -----------------------------------------------------------------------------------------
 
-# AI::MXNet keeps the rest in an object of its own.
+# AI::MXNet keeps the rest in a separate object.
 sub _p { $_[0] }
 
 sub execs {
@@ -546,7 +546,7 @@ sub _merge_multi_context {
     } 0 .. $#$outputs];
 }
 
-# An executor of its own for one device, on the group's pool of input arrays.
+# A separate executor for one device, on the group's pool of input arrays.
 sub _bind_ith_exec {
     my ($self, $i, $data_shapes, $label_shapes, $shared_group) = @_;
     my @descs = map { AI::Cohort::DataDesc->of($_) } @$data_shapes, @{$label_shapes || []};
@@ -563,7 +563,7 @@ sub _bind_ith_exec {
 
 my @grad_words = ('null', 'write', '', 'add');
 
-# What each argument has, whatever form it was given in.
+# The request of each argument, whatever form it was given in.
 sub grad_req { $_[0]->grad_req_map }
 
 sub grad_req_map {

@@ -58,7 +58,7 @@ sub _create {
         handle_of($data), handle_of($label), $params, scalar @$params, $options->{pointer}, \$self->{handle});
 }
 
-# The library frees the handle that it is given: it gets one of its own.
+# The library frees the handle it is given, so it gets a copy.
 sub _symbol_of_bucket {
     my ($sym_gen) = @_;
     return sub {
@@ -149,7 +149,7 @@ sub install_monitor {
     return;
 }
 
-# For each entry of a list the arrays of the devices.
+# The devices' arrays, for each entry of a list.
 sub _arrays {
     my ($self, $list) = @_;
     my @devices = map {
@@ -174,7 +174,7 @@ sub num_buckets {
     return $num;
 }
 
-# Fills all parameters by an initializer, the same on every device and in every bucket.
+# Fills all parameters with an initializer, equally on every device and in every bucket.
 sub init_params { $_[0]->main_group->init_params($_[1]) }
 sub get_params { $_[0]->main_group->get_params }
 
@@ -211,7 +211,7 @@ sub current_group {
     return $self->_group($handle);
 }
 
-# The groups of the buckets that have been made, by key.
+# The groups of the buckets made so far, by key.
 sub groups {
     my ($self) = @_;
     return {map {
@@ -268,8 +268,8 @@ AI::Cohort::Executor::Manager - a group for each bucket of a bucketing network
 
 =head1 DESCRIPTION
 
-A bucket is made when its key first comes with a batch, and shares parameters and memory with the main group, which is that of
-C<symbol>. The group of the batch loaded last is current. Slices are the same in all buckets, halves rounded to even numbers,
+A bucket is created when its key first occurs with a batch, and shares parameters and memory with the main group, which is that
+of C<symbol>. The group of the batch loaded last is current. Slices are the same in all buckets, halves rounded to even numbers,
 along axis 0.
 
 =head1 METHODS
@@ -277,21 +277,21 @@ along axis 0.
 =head2 new(%options)
 
 C<symbol>, C<contexts>, C<data_shapes> and C<param_names> are required, as for L<AI::Cohort::Executor::Group>; C<label_shapes>,
-C<workload>, C<logger>, C<num_threads>, C<seed> and those of precision as there. Besides:
+C<workload>, C<logger>, C<num_threads>, C<seed> and the precision options as there. Further options:
 
 =over
 
 =item batch_size
 
-Of every batch; the length of the first axis of the data if left out.
+The size of every batch; by default the length of the data's first axis.
 
 =item sym_gen
 
-A function of the key that gives the symbol of a bucket. What it dies of, C<load_data_batch> dies of.
+A function from a key to the symbol of that bucket. If it dies, C<load_data_batch> dies with the same error.
 
 =item buckets
 
-A hash of symbols by key, known ahead.
+A hash of symbols by key, given in advance.
 
 =item state_names
 
@@ -299,18 +299,18 @@ Arguments that are states, one memory in all buckets.
 
 =item default_bucket_key
 
-The key of C<symbol>; needed with the two before.
+The key of C<symbol>; required with the two options before.
 
 =back
 
 =head2 load_data_batch($batch)
 
-Makes the bucket of the batch current and copies each slice to its device; runs nothing. C<bucket_key> says which; for a bucket
-that is new, C<provide_data> and C<provide_label> are needed.
+Makes the bucket of the batch current and copies each slice to its device; runs nothing. C<bucket_key> names the bucket; for a
+new bucket, C<provide_data> and C<provide_label> are required.
 
 =head2 forward($is_train = 0), backward, update($optimizer, $mode = 'store')
 
-Of the current group.
+Run or update the current group.
 
 =head2 update_metric($metric, $labels, $pre_sliced = 0)
 
@@ -322,7 +322,7 @@ The merged outputs of the current group.
 
 =head2 set_params(\%arg_params, \%aux_params), copy_to(\%arg_params, \%aux_params)
 
-Copies parameters in by name; writes their means over the devices into arrays that are given.
+Copies parameters in by name; writes their means over the devices into given arrays.
 
 =head2 assign_params(\%arg_params, \%aux_params, allow_missing => 0, allow_extra => 0)
 
@@ -338,26 +338,26 @@ For each entry a list of the devices' live arrays, which all buckets share.
 
 =head2 get_states, set_states($states, $value)
 
-As for a group, of the current group.
+As for a group; works on the current group.
 
 =head2 main_group, current_group, groups
 
-The main group, that of the batch loaded last, and those of all buckets by key: to look at and to run, not to reshape.
+The main group, that of the batch loaded last, and those of all buckets by key; they can be read and run, not reshaped.
 
 =head2 loss_scale, set_loss_scale($scale, $num_good = 0)
 
-As for a group; all buckets have one.
+As for a group; all buckets share one.
 
 =head2 memory
 
-What all buckets take together, in bytes, as for an executor.
+The memory of all buckets together in bytes, as for an executor.
 
 =head2 install_monitor($monitor)
 
-Lets a monitor watch; only of a manager without buckets.
+Installs a monitor; only for a manager without buckets.
 
 =head2 slices, num_buckets
 
-The C<[begin, end)> of each device; how many buckets have been made.
+The C<[begin, end)> of each device; the number of buckets made so far.
 
 =cut
