@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finds libcohort: in the folder that COHORT_LIB names, by pkg-config, or where the linker looks.
+//! Finds libcohort: in the folder that COHORT_LIB names, by pkg-config, or on the linker's path.
 use std::process::Command;
 
 fn main() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The C interface of libcohort as it is: see the crate `cohort` for one in Rust's own manner.
+//! The C interface of libcohort, unchanged: see the crate `cohort` for an idiomatic one.
 #![allow(non_camel_case_types)]
 
 #[rustfmt::skip]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Trains LeNet on handwritten digits over three devices that get shares of different size, saves it, and asks what was saved.
+//! Trains LeNet on handwritten digits over three devices with unequal shares, saves a checkpoint, and predicts with it.
 //!
 //!     cargo run --release --example train_digits [DIGITS.params [PREFIX]]
 use cohort::{Context, Desc, Group, Initializer, Metric, NDArray, Op, Optimizer, Predictor, Result, Symbol, Update};
@@ -25,7 +25,7 @@ fn lenet() -> Result<Symbol> {
     Op::new("SoftmaxOutput").input(&fc2).name("softmax").build()
 }
 
-/// Numbers for shuffling, always the same.
+/// Numbers for shuffling, the same in each run.
 struct Shuffle(u64);
 
 impl Shuffle {

@@ -41,18 +41,18 @@ impl Arrays {
         Ok(num)
     }
 
-    /// Those of a callback's, which it is lent.
+    /// The entries of a list that a callback was given.
     ///
     /// # Safety
-    /// A list that lives through the call.
+    /// The list has to live through the call.
     pub(crate) unsafe fn lent(raw: *const sys::cohort_arrays) -> Result<Vec<Option<NDArray>>> {
         ManuallyDrop::new(Arrays::adopt(raw as *mut _)).list()
     }
 
-    /// Appends to a list that a callback is lent.
+    /// Appends to a list that a callback was given.
     ///
     /// # Safety
-    /// A list that lives through the call.
+    /// The list has to live through the call.
     pub(crate) unsafe fn fill(raw: *mut sys::cohort_arrays, arrays: &[Option<NDArray>]) -> Result<()> {
         for array in arrays {
             check(sys::cohort_arrays_add(raw, null(), array.as_ref().map_or(null_mut(), NDArray::raw)))?;
@@ -70,7 +70,7 @@ impl Arrays {
             .collect()
     }
 
-    /// Those entries that have an array.
+    /// The entries that have an array.
     pub(crate) fn pairs(&self) -> Result<Vec<(String, NDArray)>> {
         let keys = names(self.num()?, |i, out| unsafe { sys::cohort_arrays_name(self.raw(), i, out) })?;
         Ok(keys.into_iter().zip(self.list()?).filter_map(|(key, array)| Some((key, array?))).collect())
@@ -111,10 +111,10 @@ impl Descs {
         })
     }
 
-    /// Those of a callback's, which it is lent.
+    /// A list that a callback was given, owned by the library.
     ///
     /// # Safety
-    /// A list that lives through the call.
+    /// The list has to live through the call.
     pub(crate) unsafe fn lent(raw: *mut sys::cohort_descs) -> ManuallyDrop<Descs> {
         ManuallyDrop::new(Descs::adopt(raw))
     }
@@ -151,7 +151,7 @@ impl Descs {
             .collect()
     }
 
-    /// Names and shapes; a shape that is not known is None.
+    /// Names and shapes; an unknown shape is None.
     pub(crate) fn list(&self) -> Result<Vec<(String, Option<Vec<usize>>)>> {
         let mut num = 0;
         check(unsafe { sys::cohort_descs_num(self.raw(), &mut num) })?;

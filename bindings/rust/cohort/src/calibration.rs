@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ranges of a network's values, for inference in bytes.
+//! The ranges of a network's values, for inference in int8.
 use crate::arrays::Arrays;
 use crate::error::{c_text, check, Result};
 use crate::executor::Executor;
@@ -9,12 +9,12 @@ use std::fmt;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What a calibration makes of the numbers that it sees.
+/// How a calibration chooses a range from the observed numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalibrationMethod {
     /// The range from the least to the largest.
     MinMax,
-    /// That range cut off where bytes tell most of how the numbers are distributed.
+    /// That range cut off so that int8 preserves most of the distribution.
     Entropy,
 }
 
@@ -25,8 +25,9 @@ crate::handle!(
     cohort_calibration_free
 );
 
-/// Watches a float32 network on batches and notes in which range each of its values lies. Executors, groups and predictors that are
-/// then made with [`Precision::int8`](crate::Precision::int8) compute in bytes. A clone is the same calibration; any thread may use it.
+/// Observes a float32 network on batches and records the range of each of its values. Executors, groups and predictors that are
+/// then created with [`Precision::int8`](crate::Precision::int8) compute in int8. A clone is the same calibration; any thread may
+/// use it.
 ///
 /// ```
 /// use cohort::{Calibration, CalibrationMethod, Context, NDArray, Op, Params, Precision, Predictor, Symbol};
@@ -51,7 +52,7 @@ crate::handle!(
 pub struct Calibration(Arc<Mutex<Seen>>);
 
 impl Calibration {
-    /// One that has seen nothing.
+    /// A calibration without observations.
     pub fn new(method: CalibrationMethod) -> Result<Calibration> {
         let code = match method {
             CalibrationMethod::MinMax => sys::COHORT_CALIBRATION_MIN_MAX,
@@ -62,27 +63,27 @@ impl Calibration {
         Ok(Calibration(Arc::new(Mutex::new(Seen::adopt(made)))))
     }
 
-    /// Runs a forward pass on what the executor's arguments hold, and notes the numbers of each value. A batch or some hundred samples
-    /// are usually enough.
+    /// Runs a forward pass on the values in the executor's arguments, and records the range of each value. A batch or some
+    /// hundred samples are usually enough.
     pub fn observe(&self, executor: &mut Executor) -> Result<()> {
-        let at = executor.at(); // before the lock, as where a network is bound
+        let at = executor.at(); // before the lock, in the same order as where a network is bound
         check(unsafe { sys::cohort_calibration_observe(self.lock().raw(), *at) })
     }
 
-    /// The least and the largest number of a value, by the name that monitors have for it: "conv0_output", or an argument.
+    /// The least and the largest number of a value, under its name in monitors, "conv0_output", or that of an argument.
     pub fn range(&self, name: &str) -> Result<(f64, f64)> {
         let (name, mut low, mut high) = (c_text(name, "name")?, 0.0, 0.0);
         check(unsafe { sys::cohort_calibration_range(self.lock().raw(), name.as_ptr(), &mut low, &mut high) })?;
         Ok((low, high))
     }
 
-    /// All that was found, to be kept by [`save`](crate::save): by name an array of the least and the largest number.
+    /// All ranges, for [`save`](crate::save): by name an array of the least and the largest number.
     pub fn ranges(&self) -> Result<Params> {
         let seen = self.lock();
         Arrays::out(|out| unsafe { sys::cohort_calibration_ranges(seen.raw(), out) })?.map()
     }
 
-    /// One that has found these, as [`ranges`](Calibration::ranges) of another gave them, and observes no more.
+    /// A calibration with these ranges, from [`ranges`](Calibration::ranges) of another one; it observes no more.
     pub fn from_ranges(ranges: &Params) -> Result<Calibration> {
         let given = Arrays::of(ranges.iter().map(|(name, range)| (name.as_str(), range)))?;
         let mut made = null_mut();
@@ -96,7 +97,7 @@ impl Calibration {
 }
 
 impl PartialEq for Calibration {
-    /// Whether they are the same one.
+    /// Whether both are the same object.
     fn eq(&self, other: &Calibration) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operators of the caller's.
+//! Custom operators.
 use crate::arrays::{Arrays, Descs};
 use crate::error::{c_text, check, guarded, text, Result};
 use crate::ndarray::{Context, Dtype, NDArray};
@@ -7,13 +7,13 @@ use cohort_sys as sys;
 use std::ffi::CString;
 use std::os::raw::{c_char, c_void};
 
-/// The attributes of a node, but `op_type`.
+/// The attributes of a node, without `op_type`.
 pub type Attrs = [(String, String)];
 
 /// Shapes in order.
 pub type Shapes = Vec<Vec<usize>>;
 
-/// An operator of the caller's. [`register`] gives it a name, which then is the `op_type` of nodes `Custom`.
+/// A custom operator. [`register`] gives it a name, the `op_type` of nodes `Custom`.
 pub trait CustomOp: Send + Sync + 'static {
     /// Names of the inputs.
     fn inputs(&self, _attrs: &Attrs) -> Result<Vec<String>> {
@@ -30,29 +30,29 @@ pub trait CustomOp: Send + Sync + 'static {
         Ok(vec!["output".into()])
     }
 
-    /// Shapes of inputs, auxiliary states and outputs from what is known of the inputs; the first is. All are the first if this is not
-    /// written.
+    /// Shapes of inputs, auxiliary states and outputs from the known shapes of the inputs; the first one is known. By default all
+    /// are equal to the first.
     fn infer_shape(&self, attrs: &Attrs, known: &[Option<Vec<usize>>]) -> Result<(Shapes, Shapes, Shapes)> {
         let first = known.iter().flatten().next().cloned().unwrap_or_default();
         let of = |num| vec![first.clone(); num];
         Ok((of(known.len()), of(self.aux(attrs)?.len()), of(self.outputs(attrs)?.len())))
     }
 
-    /// What belongs to one bound node.
+    /// Creates the operator of one bound node.
     fn create(&self, attrs: &Attrs, context: Context) -> Result<Box<dyn CustomNode>>;
 
-    /// Whether it is a loss, whose backward pass starts with a gradient of its own.
+    /// Whether it is a loss, whose backward needs no head gradients.
     fn ignores_head_grads(&self) -> bool {
         false
     }
 }
 
-/// A bound node of an operator of the caller's. The arrays are the library's working memory: they are not to be kept.
+/// A bound node of a custom operator. The arrays are the library's working memory and must not be kept.
 pub trait CustomNode: Send {
     /// Writes the outputs.
     fn forward(&mut self, inputs: &[NDArray], aux: &[NDArray], outputs: &[NDArray], is_train: bool) -> Result<()>;
 
-    /// Writes the gradients of the inputs; None where one is not wanted.
+    /// Writes the gradients of the inputs; None for an input whose gradient is not wanted.
     fn backward(
         &mut self,
         head_grads: &[NDArray],
@@ -183,7 +183,7 @@ unsafe extern "C" fn ended(user_data: *mut c_void) {
     });
 }
 
-/// The name of an operator of the caller's; dropping it ends the name. Nodes that there are stay what they are.
+/// The registration of a custom operator; dropping it removes the name. Existing nodes are not affected.
 #[derive(Debug)]
 #[must_use = "dropping it ends the name"]
 pub struct Registration {
@@ -239,7 +239,7 @@ impl Drop for Registration {
 /// ```
 pub fn register(op_type: &str, operator: impl CustomOp) -> Result<Registration> {
     let op_type = c_text(op_type, "op_type")?;
-    // SAFETY: zero in any field is its default.
+    // SAFETY: all zeros is a valid value, the defaults.
     let mut table: sys::cohort_custom_op = unsafe { std::mem::zeroed() };
     table.struct_size = std::mem::size_of_val(&table);
     table.ignores_head_grads = operator.ignores_head_grads().into();
@@ -254,7 +254,7 @@ pub fn register(op_type: &str, operator: impl CustomOp) -> Result<Registration> 
     table.user_data = Box::into_raw(boxed) as *mut c_void;
     let error = unsafe { sys::cohort_custom_register(op_type.as_ptr(), &table) };
     if !error.is_null() {
-        // SAFETY: after an error it is never called.
+        // SAFETY: after an error the library never calls it.
         drop(unsafe { Box::from_raw(table.user_data as *mut Op) });
     }
     check(error)?;

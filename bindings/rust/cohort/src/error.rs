@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Errors, and what callbacks panicked with on its way through the library.
+//! Errors, and panics of callbacks on their way through the library.
 use cohort_sys as sys;
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,33 +13,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A wrong count, range or constant; options that contradict.
+    /// A wrong count, range or constant; contradictory options.
     InvalidArgument,
     /// An unknown, missing, duplicate or ambiguous name.
     Name,
     /// Shapes that differ or cannot be inferred.
     Shape,
-    /// Types of elements that differ or cannot be inferred.
+    /// Element types that differ or cannot be inferred.
     Dtype,
-    /// A right call at the wrong moment.
+    /// A valid call at the wrong time.
     State,
-    /// A feature that this build or device does not offer.
+    /// A feature that this build or device does not have.
     Unsupported,
     /// No such device or backend; arrays on the wrong device.
     Device,
-    /// Contents of a file, of JSON or of a buffer.
+    /// Invalid contents of a file, of JSON or of a buffer.
     Format,
-    /// The file system.
+    /// A failed operation of the file system.
     Io,
-    /// No room on the host or a device.
+    /// No memory left on the host or a device.
     OutOfMemory,
-    /// Work on a device failed.
+    /// Failed work on a device.
     Execution,
     /// A defect in the library.
     Internal,
 }
 
-/// An error of the library: one line, and what it is about.
+/// An error of the library: a message of one line, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -47,7 +47,7 @@ pub struct Error {
     subject: String,
 }
 
-/// What calls give.
+/// The result of calls.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -59,7 +59,7 @@ impl Error {
         Error { kind: ErrorKind::Name, message: message.into(), subject: subject.into() }
     }
 
-    /// An error of the caller's, as a callback may give back: it comes out of the call that the callback runs in.
+    /// An error of the caller's own, for a callback to return: the call that the callback runs in returns it.
     pub fn new(kind: ErrorKind, message: impl Into<String>, subject: impl Into<String>) -> Error {
         Error { kind, message: message.into(), subject: subject.into() }
     }
@@ -83,19 +83,19 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a callback ended with, on its way to behind the call that it runs in.
+/// The failure of a callback, returned or raised again after the call that it ran in.
 enum Ended {
     Panic(Box<dyn Any + Send>),
     Error(Error),
 }
 
 thread_local! {
-    // Older lints take the macro's constant for ours.
+    // Older versions of clippy mistake the macro's constant for ours.
     #[allow(clippy::declare_interior_mutable_const)]
     static ENDED: RefCell<Option<Ended>> = const { RefCell::new(None) };
 }
 
-/// Runs what a callback does: 0, or 1 for what failed, which is kept. After that no callback runs in the same call.
+/// Runs the body of a callback: 0, or 1 for a failure, which is kept. After that no callback runs in the same call.
 pub(crate) fn guarded(run: impl FnOnce() -> Result<()>) -> i32 {
     if ENDED.with(|kept| kept.borrow().is_some()) {
         return 1;
@@ -109,10 +109,10 @@ pub(crate) fn guarded(run: impl FnOnce() -> Result<()>) -> i32 {
     1
 }
 
-/// Whether the library that is loaded has been seen to be recent enough.
+/// Whether the loaded library has been found recent enough.
 static IS_RECENT: AtomicBool = AtomicBool::new(false);
 
-/// That a library of this number is no older than the version that these declarations are of.
+/// An error if a library of this version number is older than these declarations.
 fn recent(number: i32, version: &str) -> Result<()> {
     let needed = version.split('.').fold(0, |sum, part| sum * 100 + part.parse::<i32>().unwrap_or(0));
     if number >= needed {
@@ -123,11 +123,11 @@ fn recent(number: i32, version: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Unsupported, message, "libcohort"))
 }
 
-/// Turns what a call returned into a result. What a callback in it ended with goes on from here.
+/// Turns the error returned by a call into a result. A panic of a callback in the call is resumed here.
 pub(crate) fn check(error: *mut sys::cohort_error) -> Result<()> {
     let mut found = if error.is_null() { Ok(()) } else { Err(read(error)) };
     if !IS_RECENT.load(Ordering::Relaxed) {
-        // SAFETY: takes nothing.
+        // SAFETY: the function has no arguments.
         found = found.and(recent(unsafe { sys::cohort_version_number() }, sys::COHORT_VERSION));
         IS_RECENT.store(found.is_ok(), Ordering::Relaxed);
     }
@@ -165,7 +165,7 @@ fn read(error: *mut sys::cohort_error) -> Error {
     }
 }
 
-/// Text of the library's, copied. NULL is empty.
+/// A copy of the library's text. NULL is empty.
 ///
 /// # Safety
 /// A text that ends with a zero byte, or NULL.
@@ -180,7 +180,7 @@ pub(crate) fn c_text(from: &str, what: &str) -> Result<CString> {
     CString::new(from).map_err(|_| Error::invalid(format!("{}: found a zero byte in it", what), what))
 }
 
-/// A list of text as the library reads it.
+/// A list of text for the library.
 pub(crate) struct Texts {
     _kept: Vec<CString>,
     pointers: Vec<*const c_char>,
@@ -193,7 +193,7 @@ impl Texts {
         Ok(Texts { _kept: kept, pointers })
     }
 
-    /// Never NULL: an empty list is none of them.
+    /// Never NULL: a list without entries is empty, not missing.
     pub(crate) fn as_ptr(&self) -> *const *const c_char {
         self.pointers.as_ptr()
     }

@@ -5,8 +5,8 @@ use crate::error::{check, guarded, text, Error, Result};
 use crate::executor_builder::ExecutorBuilder;
 use crate::model::Params;
 use crate::ndarray::{names, pointers, Context, MemoryInfo, NDArray};
+use crate::shared_lock::LockedHandle;
 use crate::symbol::Symbol;
-use crate::turn::At;
 use cohort_sys as sys;
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use std::os::raw::{c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-/// What backward does with the gradient of an argument.
+/// The gradient request of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GradReq {
-    /// There is none.
+    /// No gradient.
     Null,
     /// Each backward overwrites it.
     Write,
@@ -34,7 +34,7 @@ impl GradReq {
         }
     }
 
-    /// From such a word.
+    /// Parses "null", "write" or "add".
     pub fn parse(word: &str) -> Result<GradReq> {
         let found = [GradReq::Null, GradReq::Write, GradReq::Add].into_iter().find(|req| req.word() == word);
         found.ok_or_else(|| {
@@ -60,15 +60,15 @@ impl GradReq {
     }
 }
 
-/// A function that sees arrays while they are computed. An executor and those that were reshaped from it have one together.
+/// A function that is called with arrays while they are computed. An executor and those reshaped from it share it.
 pub(crate) struct Watch(UnsafeCell<Watching>);
 type Watching = Box<dyn FnMut(&str, &NDArray) + Send>;
 
-// SAFETY: the function is called inside a pass alone, and those that have it together take turns.
+// SAFETY: the function is called only inside a pass, and the executors that share it are locked together.
 unsafe impl Sync for Watch {}
 
 impl Watch {
-    /// Hands a function to a `_set_monitor`; it lives as long as what comes back.
+    /// Passes a function to a `_set_monitor`; it lives as long as the returned object.
     pub(crate) fn with(
         function: impl FnMut(&str, &NDArray) + Send + 'static,
         set: impl FnOnce(sys::cohort_monitor_fn, *mut c_void) -> *mut sys::cohort_error,
@@ -87,7 +87,7 @@ unsafe extern "C" fn see(name: *const c_char, array: *mut sys::cohort_ndarray, u
     });
 }
 
-/// A network on arrays of its own, or of the caller's. Passes are queued; reading an array waits for them.
+/// A network bound to its own or the caller's arrays. Passes are queued; reading an array waits for them.
 pub struct Executor {
     raw: *mut sys::cohort_executor,
     monitor: Option<Arc<Watch>>, // outlives the handle: see drop()
@@ -99,7 +99,7 @@ unsafe impl Send for Executor {}
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        // SAFETY: nothing is called any more once the callback is taken away, which the executor of a group needs.
+        // SAFETY: nothing is called any more once the callback has been removed; the executor of a group needs that.
         unsafe {
             if self.monitor.is_some() {
                 sys::cohort_error_free(sys::cohort_executor_set_monitor(*self.at(), None, null_mut(), 0));
@@ -116,16 +116,16 @@ impl Executor {
         Ok(Executor { raw, monitor: None, tied: false })
     }
 
-    pub(crate) fn at(&self) -> At<sys::cohort_executor> {
-        At::new(self.raw, self.tied)
+    pub(crate) fn at(&self) -> LockedHandle<sys::cohort_executor> {
+        LockedHandle::new(self.raw, self.tied)
     }
 
-    /// Begins an executor with more settings than [`Executor::simple_bind`] and [`Executor::bind`] take.
+    /// Starts an executor with more settings than [`Executor::simple_bind`] and [`Executor::bind`] have.
     pub fn builder(symbol: &Symbol) -> ExecutorBuilder<'_> {
         ExecutorBuilder::new(symbol)
     }
 
-    /// Binds to arrays of zeros, made for the shapes that are known by name.
+    /// Binds to arrays of zeros, for shapes given by name.
     pub fn simple_bind(
         symbol: &Symbol,
         context: &Context,
@@ -136,7 +136,7 @@ impl Executor {
         shapes.iter().fold(begun, |made, (name, shape)| made.shape(name, shape)).allocate()
     }
 
-    /// Binds to arrays that are given, each in the order of the symbol's list; the arrays are used as they are.
+    /// Binds to given arrays, each list in the symbol's order, without copying them.
     pub fn bind(
         symbol: &Symbol,
         context: &Context,
@@ -170,18 +170,18 @@ impl Executor {
         })
     }
 
-    /// For other shapes; what the two share, this one has from now on.
+    /// Rebinds for other shapes; this executor is consumed.
     pub fn reshape(self, shapes: &[(&str, &[usize])]) -> Result<Executor> {
         let mut old = self;
         let (tied, mut made) = (old.tied, old.reshaped(shapes, true, true)?);
-        made.tied = tied; // there is nobody else from here on
+        made.tied = tied; // no other executor shares its memory from now on
         Ok(made)
     }
 
-    /// Another one for other shapes, beside this one. They share memory, and threads that use one of them take turns.
+    /// Another executor for other shapes, besides this one. They share memory, so threads that use them are serialised.
     ///
-    /// `partial_shaping`: arguments that are not named, and auxiliary states, may change shape, too. `allow_up_sizing`: arguments may
-    /// grow; they are new arrays of zeros then.
+    /// `partial_shaping`: arguments that are not named, and auxiliary states, may change shape, too. `allow_up_sizing`: arguments
+    /// may grow; they are then new arrays of zeros.
     pub fn reshaped(
         &mut self,
         shapes: &[(&str, &[usize])],
@@ -189,7 +189,7 @@ impl Executor {
         allow_up_sizing: bool,
     ) -> Result<Executor> {
         let known = Descs::known(shapes)?;
-        // SAFETY: zero in any field is its default.
+        // SAFETY: all zeros is a valid value, the defaults.
         let mut options: sys::cohort_reshape_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
         options.partial_shaping = partial_shaping.into();
@@ -208,7 +208,7 @@ impl Executor {
         check(unsafe { sys::cohort_executor_set_inputs(*self.at(), inputs.raw()) })
     }
 
-    /// Runs a forward pass over what the arguments hold; the outputs.
+    /// Runs a forward pass over the arguments' values; returns the outputs.
     pub fn forward(&mut self, is_train: bool) -> Result<Vec<NDArray>> {
         check(unsafe { sys::cohort_executor_forward(*self.at(), is_train.into()) })?;
         self.outputs()
@@ -220,7 +220,7 @@ impl Executor {
         check(unsafe { sys::cohort_executor_backward(*self.at(), grads.as_ptr(), grads.len(), 1) })
     }
 
-    /// The same with head gradients by the names of the outputs.
+    /// Like `backward`, with head gradients by the names of the outputs.
     pub fn backward_named(&mut self, head_grads: &Params) -> Result<()> {
         let names = self.names(sys::COHORT_EXECUTOR_OUTPUTS)?;
         let grads: Vec<&NDArray> = names
@@ -233,7 +233,7 @@ impl Executor {
         self.backward(&grads)
     }
 
-    /// Runs one more node of the network, from `step` 0 on; how many are left.
+    /// Runs one node of the network, beginning with `step` 0; returns how many are left.
     pub fn partial_forward(&mut self, is_train: bool, step: i32) -> Result<usize> {
         let mut left = 0;
         check(unsafe { sys::cohort_executor_partial_forward(*self.at(), is_train.into(), step, &mut left) })?;
@@ -245,20 +245,20 @@ impl Executor {
         Symbol::out(|out| unsafe { sys::cohort_executor_symbol(*self.at(), out) })
     }
 
-    /// How many bytes it needs.
+    /// Its memory in bytes.
     pub fn memory(&self) -> Result<MemoryInfo> {
         MemoryInfo::out(|out| unsafe { sys::cohort_executor_memory(*self.at(), out) })
     }
 
-    /// Where it runs.
+    /// The context it runs on.
     pub fn context(&self) -> Result<Context> {
         let mut found = Context::cpu(0).to_raw();
         check(unsafe { sys::cohort_executor_context(*self.at(), &mut found) })?;
         Ok(Context::from_raw(found))
     }
 
-    /// The plan as text: the nodes, then the steps of the pass that ran last, each with what it computes and moves, the least time that
-    /// the machine would take for it, and the mean time that it took while a [`Trace`](crate::Trace) ran.
+    /// The plan as text: the nodes, then the steps of the latest pass, each with its operations and bytes, the least time that
+    /// the machine needs for them, and the mean time it took while a [`Trace`](crate::Trace) was running.
     pub fn debug_text(&self) -> Result<String> {
         let (at, mut found) = (self.at(), null());
         check(unsafe { sys::cohort_executor_debug_text(*at, &mut found) })?;
@@ -285,12 +285,12 @@ impl Executor {
         self.list(sys::COHORT_EXECUTOR_ARGS)?.map()
     }
 
-    /// The gradients by the names of their arguments, live; those that there are.
+    /// The existing gradients by the names of their arguments, live.
     pub fn grads(&self) -> Result<BTreeMap<String, NDArray>> {
         self.list(sys::COHORT_EXECUTOR_GRADS)?.map()
     }
 
-    /// What backward does with the gradient of each argument.
+    /// The gradient request of each argument.
     pub fn grad_reqs(&self) -> Result<BTreeMap<String, GradReq>> {
         let keys = self.names(sys::COHORT_EXECUTOR_ARGS)?;
         keys.into_iter()
@@ -314,18 +314,18 @@ impl Executor {
         self.list(sys::COHORT_EXECUTOR_AUX)?.map()
     }
 
-    /// Calls a function with name and array of each output of each operator while a pass runs. What it panics with goes on behind
-    /// that call.
+    /// Calls a function with name and array of each output of each operator during a pass. A panic of the function is resumed
+    /// after that call.
     pub fn set_monitor(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
         self.monitor_with(function, false)
     }
 
-    /// The same of the inputs of each operator, before its outputs.
+    /// The same, with the inputs of each operator before its outputs.
     pub fn set_monitor_all(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
         self.monitor_with(function, true)
     }
 
-    /// No more of that.
+    /// Removes the monitor function.
     pub fn clear_monitor(&mut self) -> Result<()> {
         check(unsafe { sys::cohort_executor_set_monitor(*self.at(), None, null_mut(), 0) })?;
         self.monitor = None;

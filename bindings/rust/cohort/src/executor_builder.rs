@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an executor is made of.
+//! Settings of an executor.
 use crate::arrays::Descs;
 use crate::error::{Error, Result, Texts};
 use crate::executor::{Executor, GradReq};
@@ -10,22 +10,21 @@ use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::ptr::{null, null_mut};
 
-/// What backward does with gradients.
+/// Gradient requests in one of three forms.
 enum Requests {
     All(GradReq),
     Each(Vec<GradReq>),
     Named(Vec<(String, GradReq)>),
 }
 
-/// What options point to.
+/// Memory that the options point to.
 struct Kept {
     groups: Texts,
     contexts: Vec<sys::cohort_context>,
     names: (Texts, Texts),
 }
 
-/// An executor in the making: on arrays of its own by [`ExecutorBuilder::allocate`], on those of the caller's by
-/// [`ExecutorBuilder::bind`].
+/// The settings of an executor: [`ExecutorBuilder::allocate`] binds it to new arrays, [`ExecutorBuilder::bind`] to given ones.
 pub struct ExecutorBuilder<'a> {
     symbol: &'a Symbol,
     context: Context,
@@ -55,50 +54,50 @@ impl<'a> ExecutorBuilder<'a> {
         }
     }
 
-    /// Where it runs; cpu(0) if this is not called.
+    /// The context; the default is cpu(0).
     pub fn context(mut self, context: &Context) -> Self {
         self.context = *context;
         self
     }
 
-    /// The shape of an argument or auxiliary state. Those that follow from it need none.
+    /// The shape of an argument or auxiliary state. Shapes that can be inferred need not be given.
     pub fn shape(mut self, name: &str, shape: &[usize]) -> Self {
         self.shapes.push((name.into(), shape.to_vec()));
         self
     }
 
-    /// The type of one.
+    /// The type of an argument or auxiliary state.
     pub fn dtype(mut self, name: &str, dtype: Dtype) -> Self {
         self.dtypes.push((name.into(), dtype));
         self
     }
 
-    /// What backward does with all gradients; "write" if this is not called.
+    /// The request for all gradients; the default is "write".
     pub fn grad_req(mut self, grad_req: GradReq) -> Self {
         self.requests = Requests::All(grad_req);
         self
     }
 
-    /// The same for each argument in order.
+    /// A request for each argument in order.
     pub fn grad_req_list(mut self, of_arguments: &[GradReq]) -> Self {
         self.requests = Requests::Each(of_arguments.to_vec());
         self
     }
 
-    /// The same for some arguments by name; the others have no gradients.
+    /// Requests for some arguments by name; the others have no gradients.
     pub fn grad_reqs(mut self, by_name: &[(&str, GradReq)]) -> Self {
         self.requests = Requests::Named(by_name.iter().map(|(name, req)| (name.to_string(), *req)).collect());
         self
     }
 
-    /// An executor whose memory this one shares, and the arguments that are its own arrays. From then on threads that use one of them
-    /// take turns.
+    /// An executor to share memory with, and the arguments whose arrays are shared. From then on threads that use them are
+    /// serialised.
     pub fn share(mut self, other: &'a mut Executor, arguments: &[&str]) -> Self {
         self.shared = Some((other, arguments.iter().map(|&name| name.into()).collect()));
         self
     }
 
-    /// Where the nodes of a `__ctx_group__` are.
+    /// The context of the nodes in a `__ctx_group__`.
     pub fn ctx_group(mut self, name: &str, context: &Context) -> Self {
         self.ctx_groups.push((name.into(), *context));
         self
@@ -110,19 +109,19 @@ impl<'a> ExecutorBuilder<'a> {
         self
     }
 
-    /// Of random operators.
+    /// The seed of random operators.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// In which types to compute.
+    /// The types in which to compute.
     pub fn precision(mut self, precision: &Precision) -> Self {
         self.precision = precision.clone();
         self
     }
 
-    /// Binds it to arrays of zeros that are made for the shapes.
+    /// Binds it to new arrays of zeros.
     pub fn allocate(mut self) -> Result<Executor> {
         let known = Descs::new()?;
         for (name, shape) in &self.shapes {
@@ -171,7 +170,7 @@ impl<'a> ExecutorBuilder<'a> {
         Ok(made)
     }
 
-    /// Binds it to arrays by name, which are used as they are. An argument has a gradient where there is an array for it in `grads`.
+    /// Binds it to arrays by name, without copying them. An argument has a gradient if there is an array for it in `grads`.
     pub fn bind(mut self, args: &Params, grads: &Params, aux: &Params) -> Result<Executor> {
         let names = self.symbol.arguments()?;
         let args = all_of(args, &names, "args")?;
@@ -224,7 +223,7 @@ impl<'a> ExecutorBuilder<'a> {
     }
 
     fn options(&self, kept: &Kept) -> sys::cohort_executor_options {
-        // SAFETY: zero in any field is its default.
+        // SAFETY: all zeros is a valid value, the defaults.
         let mut options: sys::cohort_executor_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
         options.ctx_group_names = kept.groups.as_ptr();

@@ -7,9 +7,9 @@ use crate::group_builder::{to_descs, Desc, GroupBuilder, Rounding};
 use crate::model::Params;
 use crate::ndarray::{names, pointers, Context, MemoryInfo, NDArray};
 use crate::precision::LossScaleState;
+use crate::shared_lock::LockedHandle;
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
-use crate::turn::At;
 use cohort_sys as sys;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -17,14 +17,14 @@ use std::ops::{Deref, Range};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-/// How the devices' gradients are put together.
+/// How the devices' gradients are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// One update from the sum, copied to all.
+    /// One update from the sum, copied to all devices.
     OnStore,
-    /// Each device updates its own from the sum.
+    /// Each device updates its parameters from the sum.
     PerDevice,
-    /// Each device updates from its own gradient.
+    /// Each device updates its parameters from its own gradient.
     NoStore,
 }
 
@@ -38,7 +38,7 @@ impl Update {
     }
 }
 
-/// One executor for each context, a batch split over them.
+/// One executor per context, each batch split over them.
 pub struct Group {
     raw: *mut sys::cohort_group,
     symbol: Symbol,
@@ -61,11 +61,11 @@ impl Group {
         Group { raw, symbol: symbol.clone(), num_contexts, monitor: None, tied }
     }
 
-    pub(crate) fn at(&self) -> At<sys::cohort_group> {
-        At::new(self.raw, self.tied)
+    pub(crate) fn at(&self) -> LockedHandle<sys::cohort_group> {
+        LockedHandle::new(self.raw, self.tied)
     }
 
-    /// Begins a group of a network.
+    /// Starts a group of a network.
     pub fn builder(symbol: &Symbol) -> GroupBuilder<'_> {
         GroupBuilder::new(symbol)
     }
@@ -81,7 +81,7 @@ impl Group {
             .collect()
     }
 
-    /// Samples in a batch; None if nothing is batched.
+    /// Samples in a batch; None if nothing has a batch axis.
     pub fn batch_size(&self) -> Result<Option<usize>> {
         let mut size = 0;
         check(unsafe { sys::cohort_group_batch_size(*self.at(), &mut size) })?;
@@ -98,17 +98,17 @@ impl Group {
             .collect()
     }
 
-    /// The batch axis of each descriptor of data; None: not batched.
+    /// The batch axis of each data descriptor; None if it has none.
     pub fn data_axes(&self) -> Result<Vec<Option<usize>>> {
         self.axes(sys::COHORT_GROUP_DATA)
     }
 
-    /// The same of labels.
+    /// The batch axis of each label descriptor.
     pub fn label_axes(&self) -> Result<Vec<Option<usize>>> {
         self.axes(sys::COHORT_GROUP_LABELS)
     }
 
-    /// The same of outputs.
+    /// The batch axis of each output.
     pub fn output_axes(&self) -> Result<Vec<Option<usize>>> {
         self.axes(sys::COHORT_GROUP_OUTPUTS)
     }
@@ -120,7 +120,7 @@ impl Group {
         Ok(Descs::adopt(made).list()?.into_iter().map(|(name, shape)| (name, shape.unwrap_or_default())).collect())
     }
 
-    /// One device's executor, which is of the group: it is borrowed for as long as it is looked at.
+    /// One device's executor, borrowed from the group.
     pub fn executor(&mut self, device: usize) -> Result<GroupExecutor<'_>> {
         let mut executor = Executor::out(|out| unsafe { sys::cohort_group_executor(*self.at(), device, out) })?;
         executor.tied = self.tied;
@@ -154,7 +154,7 @@ impl Group {
         })
     }
 
-    /// The same with a batch that is split already: the arrays of each device.
+    /// Like `forward`, with a batch that is sliced already: the arrays of each device.
     pub fn forward_presliced(&mut self, data: &[Vec<&NDArray>], label: &[Vec<&NDArray>], is_train: bool) -> Result<()> {
         let ((arrays, num_data), (labels, num_label)) = (flat(data, "batch")?, flat(label, "batch")?);
         if !label.is_empty() && label.len() != data.len() {
@@ -187,7 +187,7 @@ impl Group {
         check(unsafe { sys::cohort_group_update(*self.at(), optimizer.raw(), how.code()) })
     }
 
-    /// Updates a metric once for each device.
+    /// Updates a metric once per device.
     pub fn update_metric(&mut self, metric: &mut Metric, labels: &[&NDArray]) -> Result<()> {
         let labels = pointers(labels);
         check(unsafe { sys::cohort_group_update_metric(*self.at(), metric.raw(), labels.as_ptr(), labels.len()) })
@@ -198,19 +198,19 @@ impl Group {
         (0..self.num(list)?).filter_map(merge).collect()
     }
 
-    /// The outputs, joined over the devices; good until the next pass.
+    /// The outputs, joined over the devices; valid until the next pass.
     pub fn outputs(&self) -> Result<Vec<NDArray>> {
         self.merged(sys::COHORT_GROUP_OUTPUTS)
     }
 
-    /// One of them.
+    /// One output.
     pub fn output(&self, index: usize) -> Result<NDArray> {
         NDArray::out(|out| unsafe { sys::cohort_group_merged(*self.at(), sys::COHORT_GROUP_OUTPUTS, index, out) })
     }
 
-    /// The gradients of the data, joined over the devices; those that there are.
+    /// The existing gradients of the data, joined over the devices.
     pub fn input_grads(&self) -> Result<Vec<NDArray>> {
-        self.array(sys::COHORT_GROUP_INPUT_GRADS, 0, 0)?; // which says what is wrong where there are none
+        self.array(sys::COHORT_GROUP_INPUT_GRADS, 0, 0)?; // an error if there are none
         self.merged(sys::COHORT_GROUP_INPUT_GRADS)
     }
 
@@ -223,7 +223,7 @@ impl Group {
         self.of_device(sys::COHORT_GROUP_PARAMS, device)
     }
 
-    /// Their gradients, live.
+    /// The parameters' gradients on one device, live.
     pub fn device_grads(&self, device: usize) -> Result<BTreeMap<String, NDArray>> {
         self.of_device(sys::COHORT_GROUP_GRADS, device)
     }
@@ -238,7 +238,7 @@ impl Group {
         self.list_of_device(sys::COHORT_GROUP_OUTPUTS, device)
     }
 
-    /// The gradients of one device's data, in order; those that there are.
+    /// The existing gradients of one device's data, in order.
     pub fn device_input_grads(&self, device: usize) -> Result<Vec<NDArray>> {
         self.array(sys::COHORT_GROUP_INPUT_GRADS, 0, device)?;
         self.list_of_device(sys::COHORT_GROUP_INPUT_GRADS, device)
@@ -258,12 +258,12 @@ impl Group {
         names(self.num(list)?, |i, out| unsafe { sys::cohort_group_name(*self.at(), list, i, out) })
     }
 
-    /// Copies parameters and auxiliary states to every device. All have to be there.
+    /// Copies parameters and auxiliary states to every device. All are required.
     pub fn set_params(&mut self, args: &Params, aux: &Params) -> Result<()> {
         self.assign_params(args, aux, false, false).map(drop)
     }
 
-    /// The same, where some may be missing, whose names come back, or names unknown.
+    /// Like `set_params`, but some may be missing, whose names are returned, or unknown.
     pub fn assign_params(
         &mut self,
         args: &Params,
@@ -281,7 +281,7 @@ impl Group {
         Ok(Descs::adopt(missing).list()?.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Parameters and auxiliary states, the mean over the devices.
+    /// Parameters and auxiliary states, as means over the devices.
     pub fn params(&self) -> Result<(Params, Params)> {
         let (mut args, mut aux) = (null_mut(), null_mut());
         check(unsafe { sys::cohort_group_copy_params(*self.at(), &mut args, &mut aux) })?;
@@ -289,13 +289,13 @@ impl Group {
         Ok((args.map()?, aux.map()?))
     }
 
-    /// Writes the mean over the devices into the arrays given, of which there is one for each.
+    /// Writes the means over the devices into given arrays, of which there must be one for each.
     pub fn params_into(&self, args: &Params, aux: &Params) -> Result<()> {
         let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
         check(unsafe { sys::cohort_group_get_params(*self.at(), args.raw(), aux.raw()) })
     }
 
-    /// Fills all parameters by an initializer, the same on every device.
+    /// Fills all parameters with an initializer, equally on every device.
     pub fn init_params(&mut self, initializer: &Initializer) -> Result<()> {
         let (args, aux) = self.params()?;
         initializer.apply(Some(&self.symbol), &args)?;
@@ -303,13 +303,13 @@ impl Group {
         self.set_params(&args, &aux)
     }
 
-    /// Where the factor on the loss has come to.
+    /// The present loss scale.
     pub fn loss_scale(&self) -> Result<LossScaleState> {
         let at = self.at();
         LossScaleState::out(|scale, good, skipped| unsafe { sys::cohort_group_loss_scale(*at, scale, good, skipped) })
     }
 
-    /// Goes on from there, as after [`Optimizer::set_states`].
+    /// Sets the loss scale, for example after [`Optimizer::set_states`].
     pub fn set_loss_scale(&mut self, scale: f64, num_good: i32) -> Result<()> {
         check(unsafe { sys::cohort_group_set_loss_scale(*self.at(), scale, num_good) })
     }
@@ -324,7 +324,7 @@ impl Group {
         self.list_of_device(sys::COHORT_GROUP_STATES, device)
     }
 
-    /// Sets the states of every device: for each state an array for each device. They stay until set again.
+    /// Sets the states of every device: for each state an array per device. They stay until they are set again.
     pub fn set_states(&mut self, states: &[Vec<&NDArray>]) -> Result<()> {
         let (arrays, num_devices) = flat(states, "states")?;
         check(unsafe { sys::cohort_group_set_states(*self.at(), arrays.as_ptr(), states.len(), num_devices, null()) })
@@ -335,14 +335,14 @@ impl Group {
         check(unsafe { sys::cohort_group_set_states(*self.at(), null(), 0, 0, &value) })
     }
 
-    /// For callers that mean a group which is not bound yet: always an error.
+    /// For callers that expect a group that is not bound yet: always an error.
     #[doc(hidden)]
     pub fn bind(&mut self, data: &[Desc], label: &[Desc]) -> Result<()> {
         let (data, label) = (to_descs(data)?, to_descs(label)?);
         check(unsafe { sys::cohort_group_bind(*self.at(), data.raw(), label.raw(), null_mut(), 0) })
     }
 
-    /// Binds from scratch: new arrays of zeros for other shapes.
+    /// Binds again: new arrays of zeros for other shapes.
     pub fn rebind(&mut self, data: &[Desc], label: &[Desc]) -> Result<()> {
         let (data, label) = (to_descs(data)?, to_descs(label)?);
         check(unsafe { sys::cohort_group_bind(*self.at(), data.raw(), label.raw(), null_mut(), 1) })
@@ -354,12 +354,12 @@ impl Group {
         check(unsafe { sys::cohort_group_load(*self.at(), data.as_ptr(), data.len(), label.as_ptr(), label.len()) })
     }
 
-    /// A forward pass over what is loaded.
+    /// Runs a forward pass over the loaded batch.
     pub fn run(&mut self, is_train: bool) -> Result<()> {
         check(unsafe { sys::cohort_group_run(*self.at(), is_train.into()) })
     }
 
-    /// How many bytes a device needs.
+    /// The memory of one device in bytes.
     pub fn memory(&self, device: usize) -> Result<MemoryInfo> {
         MemoryInfo::out(|out| unsafe { sys::cohort_group_memory(*self.at(), device, out) })
     }
@@ -375,12 +375,12 @@ impl Group {
             .collect()
     }
 
-    /// Names and shapes of the data that it is bound to.
+    /// Names and shapes of the bound data.
     pub fn data_shapes(&self) -> Result<Vec<(String, Vec<usize>)>> {
         self.shapes(sys::COHORT_GROUP_DATA)
     }
 
-    /// The same of the labels.
+    /// Names and shapes of the bound labels.
     pub fn label_shapes(&self) -> Result<Vec<(String, Vec<usize>)>> {
         self.shapes(sys::COHORT_GROUP_LABELS)
     }
@@ -401,7 +401,7 @@ impl Group {
         self.monitor_with(function, false)
     }
 
-    /// The same of the inputs of each operator, before its outputs.
+    /// The same, with the inputs of each operator before its outputs.
     pub fn set_monitor_all(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
         self.monitor_with(function, true)
     }
@@ -414,7 +414,7 @@ impl Group {
         Ok(())
     }
 
-    /// No more of that.
+    /// Removes the monitor function.
     pub fn clear_monitor(&mut self) -> Result<()> {
         check(unsafe { sys::cohort_group_set_monitor(*self.at(), None, null_mut(), 0) })?;
         self.monitor = None;
@@ -426,7 +426,7 @@ impl Group {
         check(unsafe { sys::cohort_group_wait(*self.at()) })
     }
 
-    /// The same with labels that are split already: those of each device.
+    /// Like `update_metric`, with labels that are sliced already: those of each device.
     pub fn update_metric_presliced(&mut self, metric: &mut Metric, labels: &[Vec<&NDArray>]) -> Result<()> {
         let (flat, num) = flat(labels, "labels")?;
         check(unsafe {
@@ -436,7 +436,7 @@ impl Group {
     }
 }
 
-/// The rows of each device for a batch over shares.
+/// The rows of each device, for a batch size and shares.
 pub fn split_slices(batch_size: usize, workload: &[f64], rounding: Rounding) -> Result<Vec<Range<usize>>> {
     let (mut begin, mut end) = (vec![0i64; workload.len()], vec![0i64; workload.len()]);
     let size = i64::try_from(batch_size).unwrap_or(i64::MAX);
@@ -447,7 +447,7 @@ pub fn split_slices(batch_size: usize, workload: &[f64], rounding: Rounding) -> 
     Ok(begin.into_iter().zip(end).map(|(begin, end)| begin as usize..end as usize).collect())
 }
 
-/// Arrays that are split already, one behind the other, and how many each device has.
+/// Arrays that are sliced already in one list, and the number per device.
 pub(crate) fn flat(devices: &[Vec<&NDArray>], what: &str) -> Result<(Vec<*mut sys::cohort_ndarray>, usize)> {
     let num = devices.first().map_or(0, |device| device.len());
     if devices.iter().any(|device| device.len() != num) {
@@ -456,14 +456,14 @@ pub(crate) fn flat(devices: &[Vec<&NDArray>], what: &str) -> Result<(Vec<*mut sy
     Ok((devices.iter().flat_map(|device| pointers(device)).collect(), num))
 }
 
-/// An executor of a group. It can be looked at and given parameters; the group runs it.
+/// An executor of a group. It can be read and given parameters; the group runs it.
 pub struct GroupExecutor<'a> {
     executor: Executor,
     _group: PhantomData<&'a mut Group>,
 }
 
 impl GroupExecutor<'_> {
-    /// Copies parameters into this device alone.
+    /// Copies parameters to this device only.
     pub fn copy_params_from(&mut self, args: &Params, aux: &Params, allow_extra: bool) -> Result<()> {
         self.executor.copy_params_from(args, aux, allow_extra)
     }

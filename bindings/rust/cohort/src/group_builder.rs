@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a group is made of.
+//! Settings of a group.
 use crate::arrays::{Arrays, Descs};
 use crate::error::{c_text, check, Error, Result, Texts};
 use crate::executor::GradReq;
@@ -22,18 +22,18 @@ pub struct Desc {
 }
 
 impl Desc {
-    /// Of `f32`, batched along the first axis.
+    /// A descriptor of `f32`, batched along the first axis.
     pub fn new(name: &str, shape: &[usize]) -> Desc {
         Desc { name: name.into(), shape: shape.to_vec(), dtype: Dtype::Float32, layout: None }
     }
 
-    /// Of another shape.
+    /// The same with another shape.
     pub fn shape(mut self, shape: &[usize]) -> Desc {
         self.shape = shape.to_vec();
         self
     }
 
-    /// Of another type.
+    /// The same with another type.
     pub fn dtype(mut self, dtype: Dtype) -> Desc {
         self.dtype = dtype;
         self
@@ -54,12 +54,12 @@ pub(crate) fn to_descs(from: &[Desc]) -> Result<Descs> {
     Ok(made)
 }
 
-/// How a share of the batch becomes a whole number of samples.
+/// How shares of the batch are rounded to whole samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// To the nearest, halves up; what is missing goes to the last device.
+    /// To the nearest, halves up; missing samples are added to the last device.
     HalfUp,
-    /// The same with halves to the even number.
+    /// The same with halves rounded to even.
     HalfEven,
     /// Largest remainder, at least one sample for each device.
     Balanced,
@@ -75,7 +75,7 @@ impl Rounding {
     }
 }
 
-/// A group in the making.
+/// The settings of a group.
 pub struct GroupBuilder<'a> {
     symbol: &'a Symbol,
     contexts: Vec<Context>,
@@ -129,19 +129,19 @@ impl<'a> GroupBuilder<'a> {
         }
     }
 
-    /// The devices; cpu(0) if this is not called.
+    /// The devices; the default is cpu(0).
     pub fn contexts(mut self, contexts: &[Context]) -> Self {
         self.contexts = contexts.to_vec();
         self
     }
 
-    /// The share of each device; equal ones if this is not called.
+    /// The share of each device; the default is equal shares.
     pub fn workload(mut self, shares: &[f64]) -> Self {
         self.workload = shares.to_vec();
         self
     }
 
-    /// How shares become whole numbers.
+    /// How shares are rounded.
     pub fn rounding(mut self, rounding: Rounding) -> Self {
         self.rounding = rounding;
         self
@@ -159,7 +159,7 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
-    /// The parameters; all arguments but data, labels and states if this is not called.
+    /// The parameters; the default is all arguments but data, labels and states.
     pub fn params(mut self, names: &[&str]) -> Self {
         self.params = Some(names.iter().map(|&name| name.into()).collect());
         self
@@ -177,19 +177,19 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
-    /// What backward does with the gradients of all parameters.
+    /// The request for the gradients of all parameters.
     pub fn grad_req(mut self, grad_req: GradReq) -> Self {
         self.grad_req = grad_req;
         self
     }
 
-    /// The same for each argument of the network in order, taken as it is.
+    /// A request for each argument of the network in order, used as it is.
     pub fn grad_req_list(mut self, of_arguments: &[GradReq]) -> Self {
         self.grad_req_list = Some(of_arguments.to_vec());
         self
     }
 
-    /// The same for some arguments by name, over "write".
+    /// Requests for some arguments by name, over a default of "write".
     pub fn grad_reqs(mut self, by_name: &[(&str, GradReq)]) -> Self {
         self.grad_reqs = Some(by_name.iter().map(|(name, req)| (name.to_string(), *req)).collect());
         self
@@ -213,7 +213,7 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
-    /// Of random operators.
+    /// The seed of random operators.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -225,20 +225,20 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
-    /// Where the nodes of a `__ctx_group__` are: one context for all devices, or one for each.
+    /// The context of the nodes in a `__ctx_group__`: one for all devices, or one per device.
     pub fn ctx_group(mut self, name: &str, contexts: &[Context]) -> Self {
         self.ctx_groups.push((name.into(), contexts.to_vec()));
         self
     }
 
-    /// A group of another bucket, whose memory this one shares: parameters of one name are the same arrays. From then on threads that
-    /// use one of them take turns.
+    /// A group of another bucket to share memory with: parameters of the same name are the same arrays. From then on threads that
+    /// use them are serialised.
     pub fn shared_group(mut self, other: &'a mut Group) -> Self {
         self.shared_group = Some(other);
         self
     }
 
-    /// In which types to compute.
+    /// The types in which to compute.
     pub fn precision(mut self, precision: &Precision) -> Self {
         self.precision = precision.clone();
         self
@@ -246,14 +246,14 @@ impl<'a> GroupBuilder<'a> {
 
     gradient_methods!();
 
-    /// For inference: parameters and auxiliary states that are the group's own arrays from here on, without a copy, for all its devices
-    /// together. Those on other devices or of other types are copied, and those that are not named are zeros.
+    /// For inference: parameters and auxiliary states that the group uses directly, without a copy, on all its devices together.
+    /// Those on other devices or of other types are copied, and those that are not named are zeros.
     pub fn given_params(mut self, args: &'a Params, aux: &'a Params) -> Self {
         self.given = Some((args, aux));
         self
     }
 
-    /// Binds it.
+    /// Binds the group.
     pub fn build(self) -> Result<Group> {
         let contexts: Vec<_> = self.contexts.iter().map(|context| context.to_raw()).collect();
         let (data, label) = (to_descs(&self.data)?, to_descs(&self.label)?);
@@ -268,7 +268,7 @@ impl<'a> GroupBuilder<'a> {
         let words = Texts::new(&listed.iter().map(|req| req.word()).collect::<Vec<_>>(), "grad_req")?;
         let named = self.grad_reqs.as_deref().unwrap_or_default();
         let grad_names = Texts::new(&named.iter().map(|(name, _)| name).collect::<Vec<_>>(), "grad_req")?;
-        // SAFETY: zero in any field is its default.
+        // SAFETY: all zeros is a valid value, the defaults.
         let mut options: sys::cohort_group_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
         if !self.workload.is_empty() {

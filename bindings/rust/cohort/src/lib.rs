@@ -42,14 +42,14 @@
 //! ```
 //!
 //! # Memory
-//! Every object is freed when it is dropped; dropping a group or an executor waits for its work. Arrays that a group or an executor
-//! shows are live, and outlive it. [`live_handles`] tells what is left.
+//! Every object is freed when it is dropped; dropping a group or an executor waits for its work. The arrays of a group or an
+//! executor are live, and may outlive it. [`live_handles`] returns the number of objects that are alive.
 //!
 //! # Threads
-//! Everything is [`Send`]: any thread may use an object, one at a time, which `&mut self` sees to. Different objects compute side by
-//! side, but for those that share memory or that a [`Monitor`] looks into, which take turns. Executors of a group borrow it, and groups of
-//! a manager it. Closures that are handed in run on the thread that made the call; what they fail or panic with comes out behind that
-//! call.
+//! Everything is [`Send`]: any thread may use an object, one at a time, which `&mut self` ensures. Different objects compute in
+//! parallel, except those that share memory or that a [`Monitor`] watches, which are serialised. Executors of a group borrow it,
+//! and groups of a manager borrow the manager. Closures run on the thread that made the call; their errors and panics are
+//! returned or resumed after that call.
 #![warn(missing_docs)]
 
 mod arrays;
@@ -67,11 +67,11 @@ mod monitor;
 mod ndarray;
 mod operator;
 mod precision;
+mod shared_lock;
 mod symbol;
 mod tape;
 mod trace;
 mod training;
-mod turn;
 
 pub use calibration::{Calibration, CalibrationMethod};
 pub use custom::{register, Attrs, CustomNode, CustomOp, Registration, Shapes};
@@ -102,19 +102,19 @@ use cohort_sys as sys;
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-/// How many objects of the library are alive in this process.
+/// The number of library objects that are alive in this process.
 pub fn live_handles() -> usize {
-    // SAFETY: takes nothing.
+    // SAFETY: the function has no arguments.
     unsafe { sys::cohort_live_handles() }
 }
 
-/// Waits until all work queued so far on all devices is done.
+/// Waits for all work queued so far on all devices.
 pub fn wait_all() -> Result<()> {
-    // SAFETY: takes nothing.
+    // SAFETY: the function has no arguments.
     error::check(unsafe { sys::cohort_wait_all() })
 }
 
-/// The version of the library that is loaded.
+/// The version of the loaded library.
 pub fn version() -> String {
     // SAFETY: a text that lives as long as the process.
     unsafe { error::text(sys::cohort_version()) }
@@ -123,11 +123,11 @@ pub fn version() -> String {
 /// Whether the library has a feature, such as "cuda".
 pub fn has_feature(name: &str) -> Result<bool> {
     let name = error::c_text(name, "feature")?;
-    // SAFETY: a text that ends.
+    // SAFETY: a text that ends with a zero byte.
     Ok(unsafe { sys::cohort_has_feature(name.as_ptr()) } != 0)
 }
 
-/// An object that owns a handle of the library's and frees it once.
+/// An object that owns a handle of the library and frees it once.
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $raw:ident, $free:ident) => {
         $(#[$doc])*
@@ -136,7 +136,7 @@ macro_rules! handle {
         }
 
         impl $name {
-            /// Takes a handle that a call has given.
+            /// Takes over a handle that a call has returned.
             #[allow(dead_code)]
             pub(crate) fn adopt(raw: *mut cohort_sys::$raw) -> $name {
                 $name { raw: std::ptr::NonNull::new(raw).expect("the library gave a handle") }

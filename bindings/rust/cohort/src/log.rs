@@ -8,13 +8,13 @@ use std::ptr::null_mut;
 /// Levels of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What was made, and how.
+    /// Details, such as what was created and how.
     Debug,
-    /// What happens.
+    /// Progress.
     Info,
-    /// What may be wrong.
+    /// Possible mistakes.
     Warning,
-    /// What is wrong.
+    /// Errors.
     Error,
 }
 
@@ -42,14 +42,14 @@ unsafe extern "C" fn ended(user_data: *mut c_void) {
 }
 
 crate::handle!(
-    /// Gets the library's messages until it is dropped. Without any, warnings go to stderr.
+    /// Receives the library's messages until it is dropped. Without any receiver, warnings go to stderr.
     LogReceiver,
     cohort_log,
     cohort_log_free
 );
 
 impl LogReceiver {
-    /// A function that gets each message from a level on. It must not call the library.
+    /// Calls a function with each message from a level on. It must not call the library.
     pub fn new(lowest: Level, function: impl FnMut(Level, &str) + Send + 'static) -> Result<LogReceiver> {
         let lowest = match lowest {
             Level::Debug => sys::COHORT_LOG_DEBUG,
@@ -61,7 +61,7 @@ impl LogReceiver {
         let (user_data, mut made) = (Box::into_raw(boxed) as *mut c_void, null_mut());
         let error = unsafe { sys::cohort_log_create(lowest, Some(receive), Some(ended), user_data, &mut made) };
         if !error.is_null() {
-            // SAFETY: after an error it is never called.
+            // SAFETY: after an error the library never calls it.
             drop(unsafe { Box::from_raw(user_data as *mut Receiver) });
         }
         check(error)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Managers: a group for each bucket of a bucketing network, all on the parameters of the main one.
+//! Managers: a group for each bucket of a bucketing network, all with the parameters of the main group.
 use crate::arrays::{Arrays, Descs};
 use crate::error::{c_text, check, guarded, text, Error, Result, Texts};
 use crate::executor::Watch;
@@ -10,9 +10,9 @@ use crate::ndarray::{pointers, Context, Dtype, MemoryInfo, NDArray};
 use crate::precision::{
     gradient_methods, set_gradients, set_precision, Gradients, LossScale, LossScaleState, Precision,
 };
+use crate::shared_lock::LockedHandle;
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
-use crate::turn::At;
 use cohort_sys as sys;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
@@ -20,7 +20,7 @@ use std::os::raw::{c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-/// Gives the symbol of a bucket by its key.
+/// Returns the symbol of a bucket by its key.
 type Symbols = Box<dyn FnMut(&str) -> Result<Symbol> + Send>;
 
 unsafe extern "C" fn bucket_symbol(
@@ -37,7 +37,7 @@ unsafe extern "C" fn bucket_symbol(
     })
 }
 
-/// A manager in the making.
+/// The settings of a manager.
 pub struct ManagerBuilder<'a> {
     symbol: &'a Symbol,
     contexts: Vec<Context>,
@@ -57,19 +57,19 @@ pub struct ManagerBuilder<'a> {
 }
 
 impl<'a> ManagerBuilder<'a> {
-    /// The devices; cpu(0) if this is not called.
+    /// The devices; the default is cpu(0).
     pub fn contexts(mut self, contexts: &[Context]) -> Self {
         self.contexts = contexts.to_vec();
         self
     }
 
-    /// The share of each device; equal ones if this is not called.
+    /// The share of each device; the default is equal shares.
     pub fn workload(mut self, shares: &[f64]) -> Self {
         self.workload = shares.to_vec();
         self
     }
 
-    /// Adds a descriptor of data, batched along the first axis, whose length is not read.
+    /// Adds a descriptor of data, batched along the first axis, whose length is ignored.
     pub fn data(mut self, desc: Desc) -> Self {
         self.data.push(desc);
         self
@@ -81,7 +81,7 @@ impl<'a> ManagerBuilder<'a> {
         self
     }
 
-    /// The parameters; all arguments but data, labels and states if this is not called.
+    /// The parameters; the default is all arguments but data, labels and states.
     pub fn params(mut self, names: &[&str]) -> Self {
         self.params = Some(names.iter().map(|&name| name.into()).collect());
         self
@@ -93,7 +93,7 @@ impl<'a> ManagerBuilder<'a> {
         self
     }
 
-    /// The key of the main symbol, which is to be the largest. Needed where there are other buckets.
+    /// The key of the main symbol, which should be the largest. Required if there are other buckets.
     pub fn default_bucket(mut self, key: &str) -> Self {
         self.default_bucket = Some(key.into());
         self
@@ -105,8 +105,7 @@ impl<'a> ManagerBuilder<'a> {
         self
     }
 
-    /// A function that is asked for the symbols of other keys when they first come. What it fails or panics with comes out of
-    /// [`Manager::load_bucket`].
+    /// A function that is called for the symbols of new keys. [`Manager::load_bucket`] returns its errors and resumes its panics.
     pub fn bucket_symbols(mut self, function: impl FnMut(&str) -> Result<Symbol> + Send + 'static) -> Self {
         self.symbols = Some(Box::new(function));
         self
@@ -118,13 +117,13 @@ impl<'a> ManagerBuilder<'a> {
         self
     }
 
-    /// Of random operators.
+    /// The seed of random operators.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// In which types to compute.
+    /// The types in which to compute.
     pub fn precision(mut self, precision: &Precision) -> Self {
         self.precision = precision.clone();
         self
@@ -142,7 +141,7 @@ impl<'a> ManagerBuilder<'a> {
         let keys = Texts::new(&self.buckets.iter().map(|(key, _)| key).collect::<Vec<_>>(), "bucket")?;
         let of_keys: Vec<_> = self.buckets.iter().map(|(_, symbol)| symbol.raw()).collect();
         let mut symbols = self.symbols.map(Box::new);
-        // SAFETY: zero in any field is its default.
+        // SAFETY: all zeros is a valid value, the defaults.
         let mut options: sys::cohort_manager_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
         options.workload = self.workload.as_ptr();
@@ -185,7 +184,7 @@ impl<'a> ManagerBuilder<'a> {
     }
 }
 
-/// A group for each bucket. A bucket is bound when its key first comes with a batch; the one of the latest batch is current.
+/// A group for each bucket. A bucket is bound when its key first occurs with a batch; that of the latest batch is current.
 ///
 /// ```
 /// use cohort::{Context, Desc, Initializer, Manager, NDArray, Op, Optimizer, Symbol, Update};
@@ -237,7 +236,7 @@ impl Drop for Manager {
 }
 
 impl Manager {
-    /// Begins a manager of the default bucket's network and a number of samples in every batch.
+    /// Starts a manager with the default bucket's network and the number of samples in every batch.
     pub fn builder(symbol: &Symbol, batch_size: usize) -> ManagerBuilder<'_> {
         ManagerBuilder {
             symbol,
@@ -258,8 +257,8 @@ impl Manager {
         }
     }
 
-    pub(crate) fn at(&self) -> At<sys::cohort_manager> {
-        At::new(self.raw, self.tied)
+    pub(crate) fn at(&self) -> LockedHandle<sys::cohort_manager> {
+        LockedHandle::new(self.raw, self.tied)
     }
 
     /// The rows of each device, the same in all buckets.
@@ -273,7 +272,7 @@ impl Manager {
             .collect()
     }
 
-    /// The keys of the buckets that have been made, sorted.
+    /// The keys of the buckets made so far, sorted.
     pub fn buckets(&self) -> Result<Vec<String>> {
         let mut num = 0;
         check(unsafe { sys::cohort_manager_num_buckets(*self.at(), &mut num) })?;
@@ -286,14 +285,14 @@ impl Manager {
             .collect()
     }
 
-    /// The main group, to be looked at.
+    /// The main group, for reading.
     pub fn main_group(&mut self) -> Result<ManagerGroup<'_>> {
         let mut raw = null_mut();
         check(unsafe { sys::cohort_manager_main_group(*self.at(), &mut raw) })?;
         Ok(self.lend(raw))
     }
 
-    /// The group of the batch loaded last, to be looked at.
+    /// The group of the batch loaded last, for reading.
     pub fn current_group(&mut self) -> Result<ManagerGroup<'_>> {
         let mut raw = null_mut();
         check(unsafe { sys::cohort_manager_current_group(*self.at(), &mut raw) })?;
@@ -309,7 +308,7 @@ impl Manager {
         self.load_batch(None, data, label, &[], &[])
     }
 
-    /// The same of a bucket, which is bound if it is new: then the descriptors are read.
+    /// Like `load`, for a bucket, which is bound if it is new: then the descriptors are read.
     pub fn load_bucket(
         &mut self,
         key: &str,
@@ -351,7 +350,7 @@ impl Manager {
         check(unsafe { sys::cohort_manager_forward(*self.at(), is_train.into()) })
     }
 
-    /// Runs its backward pass.
+    /// Runs a backward pass of the current group.
     pub fn backward(&mut self) -> Result<()> {
         check(unsafe { sys::cohort_manager_backward(*self.at()) })
     }
@@ -361,13 +360,13 @@ impl Manager {
         check(unsafe { sys::cohort_manager_update(*self.at(), optimizer.raw(), how.code()) })
     }
 
-    /// Updates a metric once for each device.
+    /// Updates a metric once per device.
     pub fn update_metric(&mut self, metric: &mut Metric, labels: &[&NDArray]) -> Result<()> {
         let labels = pointers(labels);
         check(unsafe { sys::cohort_manager_update_metric(*self.at(), metric.raw(), labels.as_ptr(), labels.len()) })
     }
 
-    /// The same with labels that are split already: those of each device.
+    /// Like `update_metric`, with labels that are sliced already: those of each device.
     pub fn update_metric_presliced(&mut self, metric: &mut Metric, labels: &[Vec<&NDArray>]) -> Result<()> {
         let (flat, num) = flat(labels, "labels")?;
         check(unsafe {
@@ -376,13 +375,13 @@ impl Manager {
         })
     }
 
-    /// Copies parameters and auxiliary states to every device. All have to be there.
+    /// Copies parameters and auxiliary states to every device. All are required.
     pub fn set_params(&mut self, args: &Params, aux: &Params) -> Result<()> {
         let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
         check(unsafe { sys::cohort_manager_set_params(*self.at(), args.raw(), aux.raw()) })
     }
 
-    /// The same, where some may be missing, whose names come back, or names unknown.
+    /// Like `set_params`, but some may be missing, whose names are returned, or unknown.
     pub fn assign_params(
         &mut self,
         args: &Params,
@@ -400,34 +399,34 @@ impl Manager {
         Ok(Descs::adopt(missing).list()?.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Where the factor on the loss has come to.
+    /// The present loss scale.
     pub fn loss_scale(&self) -> Result<LossScaleState> {
         let at = self.at();
         LossScaleState::out(|scale, good, skipped| unsafe { sys::cohort_manager_loss_scale(*at, scale, good, skipped) })
     }
 
-    /// Goes on from there, as after [`Optimizer::set_states`].
+    /// Sets the loss scale, for example after [`Optimizer::set_states`].
     pub fn set_loss_scale(&mut self, scale: f64, num_good: i32) -> Result<()> {
         check(unsafe { sys::cohort_manager_set_loss_scale(*self.at(), scale, num_good) })
     }
 
-    /// How many bytes all buckets need together.
+    /// The memory of all buckets together in bytes.
     pub fn memory(&self) -> Result<MemoryInfo> {
         MemoryInfo::out(|out| unsafe { sys::cohort_manager_memory(*self.at(), out) })
     }
 
-    /// Writes the mean over the devices into the arrays given.
+    /// Writes the means over the devices into given arrays.
     pub fn copy_to(&self, args: &Params, aux: &Params) -> Result<()> {
         let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
         check(unsafe { sys::cohort_manager_copy_to(*self.at(), args.raw(), aux.raw()) })
     }
 
-    /// Parameters and auxiliary states, the mean over the devices.
+    /// Parameters and auxiliary states, as means over the devices.
     pub fn params(&mut self) -> Result<(Params, Params)> {
         self.main_group()?.params()
     }
 
-    /// Fills all parameters by an initializer, the same on every device.
+    /// Fills all parameters with an initializer, equally on every device.
     pub fn init_params(&mut self, initializer: &Initializer) -> Result<()> {
         let (args, aux) = self.params()?;
         initializer.apply(Some(&self.symbol), &args)?;
@@ -435,7 +434,7 @@ impl Manager {
         self.set_params(&args, &aux)
     }
 
-    /// Sets the states of every device: for each state an array for each device. They hold for whichever bucket runs next.
+    /// Sets the states of every device: for each state an array per device. They apply to any bucket that runs next.
     pub fn set_states(&mut self, states: &[Vec<&NDArray>]) -> Result<()> {
         let (arrays, num_devices) = flat(states, "states")?;
         check(unsafe { sys::cohort_manager_set_states(*self.at(), arrays.as_ptr(), states.len(), num_devices, null()) })
@@ -446,17 +445,17 @@ impl Manager {
         check(unsafe { sys::cohort_manager_set_states(*self.at(), null(), 0, 0, &value) })
     }
 
-    /// The outputs of the current group, joined over the devices; good until the next pass.
+    /// The outputs of the current group, joined over the devices; valid until the next pass.
     pub fn outputs(&mut self) -> Result<Vec<NDArray>> {
         self.current_group()?.outputs()
     }
 
-    /// Calls a function with name and array of each output of each operator, whichever bucket runs.
+    /// Calls a function with name and array of each output of each operator, in all buckets.
     pub fn set_monitor(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
         self.monitor_with(function, false)
     }
 
-    /// The same of the inputs of each operator, before its outputs.
+    /// The same, with the inputs of each operator before its outputs.
     pub fn set_monitor_all(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
         self.monitor_with(function, true)
     }
@@ -469,7 +468,7 @@ impl Manager {
         Ok(())
     }
 
-    /// No more of that.
+    /// Removes the monitor function.
     pub fn clear_monitor(&mut self) -> Result<()> {
         check(unsafe { sys::cohort_manager_set_monitor(*self.at(), None, null_mut(), 0) })?;
         self.monitor = None;
@@ -477,7 +476,7 @@ impl Manager {
     }
 }
 
-/// A group of a manager, to be looked at; the manager runs it.
+/// A group of a manager, for reading; the manager runs it.
 pub struct ManagerGroup<'a> {
     group: Group,
     _manager: PhantomData<&'a mut Manager>,

@@ -19,8 +19,8 @@ pub fn load_checkpoint(prefix: &str, epoch: i32) -> Result<(Symbol, Params, Para
     checkpoint(prefix, epoch, false)
 }
 
-/// The same, with large arrays in a mapping of the file, which are read when they are used. As long as they live, the file must not be
-/// changed or cut short in place.
+/// Like `load_checkpoint`, with large arrays in a mapping of the file, read when they are used. As long as they exist, the file
+/// must not be changed or truncated in place.
 pub fn map_checkpoint(prefix: &str, epoch: i32) -> Result<(Symbol, Params, Params)> {
     checkpoint(prefix, epoch, true)
 }
@@ -34,15 +34,15 @@ fn checkpoint(prefix: &str, epoch: i32, mapped: bool) -> Result<(Symbol, Params,
     Ok((symbol, args.map()?, aux.map()?))
 }
 
-/// Writes them.
+/// Writes a checkpoint.
 pub fn save_checkpoint(prefix: &str, epoch: i32, symbol: &Symbol, args: &Params, aux: &Params) -> Result<()> {
     let prefix = c_text(prefix, "prefix")?;
     let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
     check(unsafe { sys::cohort_checkpoint_save(prefix.as_ptr(), epoch, symbol.raw(), args.raw(), aux.raw()) })
 }
 
-/// A predictor in the making: of a checkpoint by [`PredictorBuilder::load`], of a network and its parameters by
-/// [`PredictorBuilder::build`].
+/// The settings of a predictor: [`PredictorBuilder::load`] makes it from a checkpoint, [`PredictorBuilder::build`] from a network
+/// and its parameters.
 pub struct PredictorBuilder {
     shapes: Vec<(String, Vec<usize>)>,
     context: Context,
@@ -52,7 +52,7 @@ pub struct PredictorBuilder {
 }
 
 impl PredictorBuilder {
-    /// Where it runs; cpu(0) if this is not called.
+    /// The context; the default is cpu(0).
     pub fn context(mut self, context: &Context) -> Self {
         self.context = *context;
         self
@@ -64,25 +64,25 @@ impl PredictorBuilder {
         self
     }
 
-    /// In which types to compute.
+    /// The types in which to compute.
     pub fn precision(mut self, precision: &Precision) -> Self {
         self.precision = precision.clone();
         self
     }
 
-    /// Parameters of a checkpoint are used where they lie in its file: see [`map_checkpoint`].
+    /// Uses the parameters of a checkpoint in a mapping of its file: see [`map_checkpoint`].
     pub fn mapped(mut self) -> Self {
         self.mapped = true;
         self
     }
 
-    /// Of a checkpoint.
+    /// Makes it from a checkpoint.
     pub fn load(self, prefix: &str, epoch: i32) -> Result<Predictor> {
         let (symbol, args, aux) = checkpoint(prefix, epoch, self.mapped)?;
         self.build(&symbol, &args, &aux)
     }
 
-    /// Of a network and its parameters, which it shares where they are on its context.
+    /// Makes it from a network and its parameters, which it shares if they are on its context.
     pub fn build(self, symbol: &Symbol, args: &Params, aux: &Params) -> Result<Predictor> {
         let here = |params: &Params| -> Result<Params> {
             params
@@ -102,7 +102,7 @@ impl PredictorBuilder {
     }
 }
 
-/// A network for inference. For several threads: one each, by [`Predictor::try_clone`], on the same parameters.
+/// A network for inference. With several threads, give each one a clone by [`Predictor::try_clone`], on the same parameters.
 pub struct Predictor {
     symbol: Symbol,
     context: Context,
@@ -120,7 +120,7 @@ impl Predictor {
         Predictor::builder(inputs).context(context).load(prefix, epoch)
     }
 
-    /// Begins a predictor with more settings, with the shapes of its inputs.
+    /// Starts a predictor with more settings, for inputs of these shapes.
     pub fn builder(inputs: &[(&str, &[usize])]) -> PredictorBuilder {
         PredictorBuilder {
             shapes: inputs.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect(),
@@ -131,7 +131,7 @@ impl Predictor {
         }
     }
 
-    /// Of a network and its parameters, which it shares where they are on its context.
+    /// From a network and its parameters, which it shares if they are on its context.
     pub fn new(
         symbol: &Symbol,
         args: &Params,
@@ -198,19 +198,19 @@ impl Predictor {
             .bind(&args, &Params::new(), &self.aux)
     }
 
-    /// The outputs for inputs by name, in the caller's hands. A batch of another length is taken, too.
+    /// The outputs for inputs by name, as arrays of the caller's own. A batch of another length is accepted, too.
     pub fn predict(&mut self, inputs: &[(&str, &NDArray)]) -> Result<Vec<NDArray>> {
         self.loaded(inputs)?.forward(false)?.iter().map(|output| output.copy(&Context::cpu(0))).collect()
     }
 
-    /// Shows a calibration what the network computes of these inputs. It is to compute in float32.
+    /// Lets a calibration observe the network on these inputs. It has to compute in float32.
     pub fn observe(&mut self, calibration: &Calibration, inputs: &[(&str, &NDArray)]) -> Result<()> {
         calibration.observe(self.loaded(inputs)?)
     }
 
-    /// The executor for the shapes of these inputs, which it is given.
+    /// The executor for the shapes of these inputs, after copying them in.
     fn loaded(&mut self, inputs: &[(&str, &NDArray)]) -> Result<&mut Executor> {
-        let mut found = Vec::new(); // all is looked at before anything changes
+        let mut found = Vec::new(); // everything is checked before anything changes
         for (name, _) in &self.shapes {
             let given = inputs.iter().find(|(input, _)| input == name);
             let (_, array) =
@@ -227,7 +227,7 @@ impl Predictor {
         Ok(executor)
     }
 
-    /// Another one on the same parameters, for another thread.
+    /// Another predictor on the same parameters, for another thread.
     pub fn try_clone(&self) -> Result<Predictor> {
         let (context, precision) = (self.context, self.precision.clone());
         let (shapes, num_threads) = (self.shapes.clone(), self.num_threads);

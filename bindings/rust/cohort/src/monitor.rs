@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Monitors: statistics of the arrays of networks while they run, every so many batches.
+//! Monitors: statistics of a network's arrays while it runs, every few batches.
 use crate::arrays::Arrays;
 use crate::error::{c_text, check, guarded, text, Result};
 use crate::executor::Executor;
 use crate::group::Group;
 use crate::manager::Manager;
 use crate::ndarray::NDArray;
-use crate::turn::At;
+use crate::shared_lock::LockedHandle;
 use cohort_sys as sys;
 use std::os::raw::{c_char, c_void};
 use std::ptr::{null, null_mut};
@@ -38,18 +38,18 @@ unsafe extern "C" fn statistic(
     })
 }
 
-/// What a monitor saw.
+/// An entry of a monitor's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The batch, the first being 1.
+    /// The batch, counted from 1.
     pub step: i64,
-    /// Of the array.
+    /// The name of the array.
     pub name: String,
     /// The statistic's values, each followed by a tab.
     pub text: String,
 }
 
-/// A monitor in the making.
+/// The settings of a monitor.
 pub struct MonitorBuilder {
     interval: i64,
     pattern: String,
@@ -60,25 +60,25 @@ pub struct MonitorBuilder {
 }
 
 impl MonitorBuilder {
-    /// A regular expression (RE2's) that names have to match from their start; all if this is not called.
+    /// A regular expression (RE2's) that names have to match from their start; the default is all names.
     pub fn pattern(mut self, pattern: &str) -> Self {
         self.pattern = pattern.into();
         self
     }
 
-    /// A function that chooses the names, instead of a pattern.
+    /// A function that selects the names, instead of a pattern.
     pub fn filter(mut self, function: impl FnMut(&str) -> bool + Send + 'static) -> Self {
         self.filter = Some(Box::new(function));
         self
     }
 
-    /// A function of the arrays, instead of the norm over the root of the size.
+    /// A function of the arrays, instead of the norm divided by the root of the size.
     pub fn statistic(mut self, function: impl FnMut(&NDArray) -> Result<Vec<NDArray>> + Send + 'static) -> Self {
         self.statistic = Some(Box::new(function));
         self
     }
 
-    /// Entries by name, not in the order of execution.
+    /// Sorts entries by name, instead of by execution order.
     pub fn sort(mut self) -> Self {
         self.sort = true;
         self
@@ -90,11 +90,11 @@ impl MonitorBuilder {
         self
     }
 
-    /// Makes it.
+    /// Creates the monitor.
     pub fn build(self) -> Result<Monitor> {
         let pattern = c_text(&self.pattern, "pattern")?;
         let (mut filter_box, mut statistic_box) = (self.filter.map(Box::new), self.statistic.map(Box::new));
-        // SAFETY: zero in any field is its default.
+        // SAFETY: all zeros is a valid value, the defaults.
         let mut options: sys::cohort_monitor_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
         options.pattern = pattern.as_ptr();
@@ -114,8 +114,8 @@ impl MonitorBuilder {
     }
 }
 
-/// Reports a statistic of arrays while networks run: [`Monitor::tic`] before a batch, [`Monitor::toc`] after it. Threads that use a monitor
-/// or what it is installed on take turns.
+/// Reports a statistic of arrays while networks run: [`Monitor::tic`] before a batch, [`Monitor::toc`] after it. Threads that use
+/// a monitor, or an object it is installed on, are serialised.
 ///
 /// ```
 /// use cohort::{Context, Executor, GradReq, Monitor, Op, Symbol};
@@ -148,7 +148,7 @@ impl Drop for Monitor {
 }
 
 impl Monitor {
-    /// Begins a monitor that reports the first of each so many batches.
+    /// Starts a monitor that reports the first of each so many batches.
     pub fn builder(interval: u32) -> MonitorBuilder {
         MonitorBuilder {
             interval: interval.into(),
@@ -160,8 +160,8 @@ impl Monitor {
         }
     }
 
-    fn at(&self) -> At<sys::cohort_monitor> {
-        At::new(self.raw, true)
+    fn at(&self) -> LockedHandle<sys::cohort_monitor> {
+        LockedHandle::new(self.raw, true)
     }
 
     /// Watches an executor.
@@ -187,7 +187,7 @@ impl Monitor {
         check(unsafe { sys::cohort_monitor_tic(*self.at()) })
     }
 
-    /// Ends a batch; what was seen.
+    /// Ends a batch; returns its entries.
     pub fn toc(&mut self) -> Result<Vec<Entry>> {
         let (at, mut num) = (self.at(), 0);
         check(unsafe { sys::cohort_monitor_toc(*at, &mut num) })?;
@@ -200,13 +200,13 @@ impl Monitor {
             .collect()
     }
 
-    /// What the statistic gave for an entry of the latest [`Monitor::toc`].
+    /// The statistic's values for an entry of the latest [`Monitor::toc`].
     pub fn values(&self, index: usize) -> Result<Vec<NDArray>> {
         let found = Arrays::out(|out| unsafe { sys::cohort_monitor_values(*self.at(), index, out) })?;
         Ok(found.list()?.into_iter().flatten().collect())
     }
 
-    /// How many batches were begun.
+    /// The number of batches begun.
     pub fn step(&self) -> Result<i64> {
         let mut step = 0;
         check(unsafe { sys::cohort_monitor_step(*self.at(), &mut step) })?;

@@ -16,7 +16,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// A CPU device; each id names one, a worker with its share of the processors.
+    /// A CPU device; each id is a separate worker with its share of the processors.
     pub fn cpu(device_id: u16) -> Context {
         Context { device_type: sys::COHORT_DEVICE_CPU, device_id: device_id.into() }
     }
@@ -34,9 +34,9 @@ impl Context {
         Ok(Context::from_raw(found))
     }
 
-    /// How much of its memory this process uses.
+    /// The memory of the device that this process uses.
     pub fn memory(&self) -> Result<DeviceMemory> {
-        // SAFETY: numbers.
+        // SAFETY: all zeros is a valid value.
         let mut info: sys::cohort_device_memory_info = unsafe { std::mem::zeroed() };
         info.struct_size = std::mem::size_of_val(&info);
         check(unsafe { sys::cohort_device_memory(&self.to_raw(), &mut info) })?;
@@ -44,12 +44,12 @@ impl Context {
         Ok(DeviceMemory { used, peak, cached, limit })
     }
 
-    /// From now on the peak is counted from what is in use now.
+    /// Resets the peak to the present use.
     pub fn reset_peak_memory(&self) -> Result<()> {
         check(unsafe { sys::cohort_device_reset_peak_memory(&self.to_raw()) })
     }
 
-    /// Limits what this process takes, in bytes; 0: no limit. What would be more is [`ErrorKind::OutOfMemory`].
+    /// Limits the memory that this process uses, in bytes; 0: no limit. An allocation beyond it is [`ErrorKind::OutOfMemory`].
     pub fn limit_memory(&self, bytes: usize) -> Result<()> {
         check(unsafe { sys::cohort_device_limit_memory(&self.to_raw(), bytes) })
     }
@@ -75,24 +75,24 @@ impl fmt::Display for Context {
     }
 }
 
-/// How much memory of a device this process uses, in bytes.
+/// The memory of a device that this process uses, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceMemory {
-    /// Arrays, and what executors, groups and operators work with.
+    /// Arrays, and the working memory of executors, groups and operators.
     pub used: usize,
-    /// The most that it was since it was last reset.
+    /// The highest use since the last reset.
     pub peak: usize,
-    /// Kept for later, beside that.
+    /// Cached for later use, beside that.
     pub cached: usize,
-    /// What [`Context::limit_memory`] said; 0: no limit.
+    /// The limit set by [`Context::limit_memory`]; 0: none.
     pub limit: usize,
 }
 
-/// Types of elements.
+/// Element types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dtype {
-    /// Not given, or not known.
+    /// Not given, or unknown.
     None,
     /// `f32`
     Float32,
@@ -141,9 +141,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Numbers of Rust's that arrays are made of.
+/// Rust's number types that arrays can be made from.
 pub trait Element: sealed::Sealed + Copy + Default + 'static {
-    /// The type that they have in arrays.
+    /// Their type in arrays.
     const DTYPE: Dtype;
 }
 
@@ -164,7 +164,7 @@ crate::handle!(
     cohort_ndarray_free
 );
 
-/// Lets go of numbers that an array was made of.
+/// Releases the vector that an array was made from.
 unsafe extern "C" fn let_go<T: Element>(_data: *mut c_void, owner: *mut c_void) {
     drop(Box::from_raw(owner as *mut Vec<T>));
 }
@@ -183,7 +183,7 @@ impl NDArray {
         Ok(NDArray::adopt(made))
     }
 
-    /// Where the library may say that there is none.
+    /// For calls that may return no array.
     pub(crate) fn maybe(
         call: impl FnOnce(*mut *mut sys::cohort_ndarray) -> *mut sys::cohort_error,
     ) -> Result<Option<NDArray>> {
@@ -205,7 +205,7 @@ impl NDArray {
         NDArray::from_slice_on(values, shape, &Context::cpu(0))
     }
 
-    /// The same on a context.
+    /// Like `from_slice`, on a context.
     pub fn from_slice_on<T: Element>(values: &[T], shape: &[usize], context: &Context) -> Result<NDArray> {
         let (shape, context) = (lengths(shape)?, context.to_raw());
         NDArray::out(|out| unsafe {
@@ -221,7 +221,7 @@ impl NDArray {
         })
     }
 
-    /// An array on cpu(0) that takes these numbers themselves, without a copy.
+    /// An array on cpu(0) that takes over the vector's memory, without a copy.
     pub fn from_vec<T: Element>(values: Vec<T>, shape: &[usize]) -> Result<NDArray> {
         let size = shape.iter().try_fold(1usize, |size, &length| size.checked_mul(length));
         if size != Some(values.len()) {
@@ -237,7 +237,7 @@ impl NDArray {
             sys::cohort_ndarray_wrap(data, shape.as_ptr(), num, code, &context, Some(let_go::<T>), owner, out)
         });
         if made.is_err() {
-            // SAFETY: after an error nobody else has it.
+            // SAFETY: after an error nobody else owns it.
             drop(unsafe { Box::from_raw(owner as *mut Vec<T>) });
         }
         made
@@ -250,15 +250,15 @@ impl NDArray {
         Ok(managed)
     }
 
-    /// From a `DLManagedTensorVersioned`, which belongs to the array then.
+    /// From a `DLManagedTensorVersioned`, which the array then owns.
     ///
     /// # Safety
-    /// One that another library gave, and that nobody else uses or deletes.
+    /// A tensor that another library exported, and that nobody else uses or deletes.
     pub unsafe fn from_dlpack(managed: *mut c_void) -> Result<NDArray> {
         NDArray::out(|out| sys::cohort_ndarray_from_dlpack(managed, out))
     }
 
-    /// Arrays one behind the other along an axis.
+    /// Joins arrays along an axis.
     pub fn concat(arrays: &[&NDArray], axis: i32) -> Result<NDArray> {
         let arrays = pointers(arrays);
         NDArray::out(|out| unsafe { sys::cohort_ndarray_concat(arrays.as_ptr(), arrays.len(), axis, out) })
@@ -278,28 +278,28 @@ impl NDArray {
         Ok(Dtype::of(code))
     }
 
-    /// Where it is.
+    /// The context it is on.
     pub fn context(&self) -> Result<Context> {
         let mut found = Context::cpu(0).to_raw();
         check(unsafe { sys::cohort_ndarray_context(self.raw(), &mut found) })?;
         Ok(Context::from_raw(found))
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn size(&self) -> Result<usize> {
         let mut size = 0;
         check(unsafe { sys::cohort_ndarray_size(self.raw(), &mut size) })?;
         Ok(size as usize)
     }
 
-    /// A copy of the elements, waiting for what writes them. The types have to be the same: see [`NDArray::cast`].
+    /// A copy of the elements, after waiting for the work that writes them. The types have to be the same: see [`NDArray::cast`].
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let mut found = vec![T::default(); self.size()?];
         self.read(&mut found)?;
         Ok(found)
     }
 
-    /// The same into memory of the caller's, of exactly that size.
+    /// Like `to_vec`, into memory of the caller's, of exactly that size.
     pub fn read<T: Element>(&self, into: &mut [T]) -> Result<()> {
         self.same_type::<T>()?;
         check(unsafe {
@@ -362,12 +362,12 @@ impl NDArray {
         NDArray::out(|out| unsafe { sys::cohort_ndarray_slice_axis(self.raw(), axis, ends[0], ends[1], out) })
     }
 
-    /// Random numbers, even between two bounds.
+    /// Random numbers, uniform between two bounds.
     pub fn fill_uniform(&self, low: f64, high: f64, seed: u64) -> Result<()> {
         check(unsafe { sys::cohort_ndarray_fill_uniform(self.raw(), low, high, seed) })
     }
 
-    /// Random numbers around a mean.
+    /// Normally distributed random numbers.
     pub fn fill_normal(&self, mean: f64, deviation: f64, seed: u64) -> Result<()> {
         check(unsafe { sys::cohort_ndarray_fill_normal(self.raw(), mean, deviation, seed) })
     }
@@ -383,7 +383,7 @@ impl NDArray {
         check(unsafe { sys::cohort_ndarray_wait(self.raw()) })
     }
 
-    /// An array that a callback was lent, kept.
+    /// A reference of its own to an array that a callback was given.
     pub(crate) fn share(lent: *const sys::cohort_ndarray) -> Result<NDArray> {
         NDArray::out(|out| unsafe { sys::cohort_ndarray_share(lent, out) })
     }
@@ -405,7 +405,7 @@ pub(crate) fn pointers(arrays: &[&NDArray]) -> Vec<*mut sys::cohort_ndarray> {
     arrays.iter().map(|array| array.raw()).collect()
 }
 
-/// The arrays of a .params file, with their names; empty ones where it has none.
+/// The arrays of a .params file, with their names; empty names if it has none.
 pub fn load(path: &str) -> Result<Vec<(String, NDArray)>> {
     let path = c_text(path, "path")?;
     let file = Arrays::out(|out| unsafe { sys::cohort_arrays_load(path.as_ptr(), null(), out) })?;
@@ -418,7 +418,7 @@ pub fn save<'a>(path: &str, arrays: impl IntoIterator<Item = (&'a str, &'a NDArr
     check(unsafe { sys::cohort_arrays_save(arrays.raw(), path.as_ptr()) })
 }
 
-/// The same as [`load`] from memory.
+/// Like [`load`], from memory.
 pub fn load_bytes(file: &[u8]) -> Result<Vec<(String, NDArray)>> {
     let data = file.as_ptr() as *const c_void;
     Arrays::out(|out| unsafe { sys::cohort_arrays_load_memory(data, file.len(), null(), out) })?.pairs()
@@ -434,24 +434,24 @@ pub fn save_bytes<'a>(arrays: impl IntoIterator<Item = (&'a str, &'a NDArray)>) 
     Ok(found)
 }
 
-/// Writes one array as a .npy file, as NumPy reads it.
+/// Writes one array as a NumPy .npy file.
 pub fn save_npy(path: &str, array: &NDArray) -> Result<()> {
     let (path, arrays) = (c_text(path, "path")?, Arrays::of([("", array)])?);
     check(unsafe { sys::cohort_arrays_save_npy(arrays.raw(), path.as_ptr()) })
 }
 
-/// Writes a .npz file, as NumPy reads it.
+/// Writes a NumPy .npz file.
 pub fn save_npz<'a>(path: &str, arrays: impl IntoIterator<Item = (&'a str, &'a NDArray)>) -> Result<()> {
     let (path, arrays) = (c_text(path, "path")?, Arrays::of(arrays)?);
     check(unsafe { sys::cohort_arrays_save_npz(arrays.raw(), path.as_ptr()) })
 }
 
-/// How many bytes something needs, by kind.
+/// Memory in bytes, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInfo {
     /// The pool of intermediate values and workspaces, after reuse.
     pub planned: usize,
-    /// What all intermediate arrays would take without reuse.
+    /// All intermediate arrays, without reuse.
     pub intermediate: usize,
     /// Arguments and auxiliary states.
     pub arguments: usize,
@@ -459,13 +459,13 @@ pub struct MemoryInfo {
     pub gradients: usize,
     /// Outputs.
     pub outputs: usize,
-    /// Of planned, the most that intermediate values take at one time: no workspaces.
+    /// The part of planned that intermediate values use at their peak, without workspaces.
     pub values: usize,
 }
 
 impl MemoryInfo {
     pub(crate) fn out(call: impl FnOnce(*mut sys::cohort_memory_info) -> *mut sys::cohort_error) -> Result<MemoryInfo> {
-        // SAFETY: numbers.
+        // SAFETY: all zeros is a valid value.
         let mut info: sys::cohort_memory_info = unsafe { std::mem::zeroed() };
         info.struct_size = std::mem::size_of_val(&info);
         check(call(&mut info))?;
@@ -480,7 +480,7 @@ impl MemoryInfo {
     }
 }
 
-/// How many GPUs there are.
+/// The number of GPUs.
 pub fn num_gpus() -> Result<usize> {
     let mut num = 0;
     check(unsafe { sys::cohort_num_devices(sys::COHORT_DEVICE_GPU, &mut num) })?;

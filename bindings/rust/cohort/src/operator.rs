@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What operators there are, and operators applied to arrays at once.
+//! The registry of operators, and operators applied to arrays at once.
 use crate::arrays::Arrays;
 use crate::error::{c_text, check, text, Result, Texts};
 use crate::ndarray::{names, pointers, Context, NDArray};
@@ -7,14 +7,14 @@ use crate::tape::Tape;
 use cohort_sys as sys;
 use std::ptr::{null, null_mut};
 
-/// What an operator does where a network computes in a narrower type.
+/// The behaviour of an operator in a network that computes in a narrower type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorPrecision {
     /// Keeps the types of the network.
     Own,
     /// Computes in the narrower type.
     Narrow,
-    /// Takes what comes in the narrower type, and gives its result so.
+    /// Computes in the narrower type if its inputs are in it.
     Follows,
 }
 
@@ -23,26 +23,26 @@ pub enum OperatorPrecision {
 pub struct OperatorAttr {
     /// Its name.
     pub name: String,
-    /// In MXNet's words.
+    /// Its type in MXNet's terms.
     pub attr_type: String,
-    /// None: it has to be given.
+    /// The default; None: it is required.
     pub default: Option<String>,
-    /// What it means.
+    /// Its meaning.
     pub doc: String,
-    /// The least number it takes; infinite where there is no bound.
+    /// The least valid number; infinite if there is no bound.
     pub low: f64,
-    /// The largest one.
+    /// The largest valid number.
     pub high: f64,
 }
 
-/// What an operator is.
+/// The description of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperatorInfo {
-    /// The name that others are aliases of.
+    /// The canonical name, of which others are aliases.
     pub name: String,
-    /// What it computes.
+    /// Its documentation.
     pub doc: String,
-    /// In order.
+    /// Its attributes, in order.
     pub attrs: Vec<OperatorAttr>,
     /// Names of the inputs, auxiliary states among them.
     pub inputs: Vec<String>,
@@ -50,9 +50,9 @@ pub struct OperatorInfo {
     pub gradients: Vec<bool>,
     /// Names of the outputs, with all attributes at their defaults.
     pub outputs: Vec<String>,
-    /// In a network that computes in a narrower type.
+    /// Its behaviour in a network that computes in a narrower type.
     pub precision: OperatorPrecision,
-    /// The attribute that says how many inputs there are, of operators with any number.
+    /// The attribute that counts the inputs, if their number is variable.
     pub count_attr: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub fn operators() -> Result<Vec<String>> {
     names(num, |i, out| unsafe { sys::cohort_operator_name(i, out) })
 }
 
-/// What one is.
+/// The description of an operator.
 pub fn operator(op: &str) -> Result<OperatorInfo> {
     let op = c_text(op, "operator")?;
     let (mut name, mut doc, mut num_attrs, mut num_inputs, mut count) = (null(), null(), 0, 0, null());
@@ -113,7 +113,7 @@ pub fn operator(op: &str) -> Result<OperatorInfo> {
     Ok(OperatorInfo { name, doc, attrs, inputs, gradients, outputs, precision, count_attr })
 }
 
-/// An operator that is applied to arrays at once.
+/// An operator to be applied to arrays at once.
 ///
 /// ```
 /// # fn main() -> cohort::Result<()> {
@@ -135,7 +135,7 @@ pub struct Invoke<'a> {
 }
 
 impl<'a> Invoke<'a> {
-    /// By name.
+    /// An operator by name.
     pub fn new(op: &str) -> Invoke<'a> {
         let (keys, values, inputs, outputs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Invoke { op: op.into(), keys, values, inputs, outputs, context: None, seed: 0, is_train: false }
@@ -154,31 +154,31 @@ impl<'a> Invoke<'a> {
         self
     }
 
-    /// Appends an array to write an output to; without any, new ones are made.
+    /// Appends an array to write an output to; without any, new ones are created.
     pub fn output(mut self, array: &'a NDArray) -> Self {
         self.outputs.push(array);
         self
     }
 
-    /// Where an operator without inputs runs; cpu(0) if this is not called.
+    /// The context of an operator without inputs; the default is cpu(0).
     pub fn context(mut self, context: &Context) -> Self {
         self.context = Some(*context);
         self
     }
 
-    /// Of random operators: the same seed gives the same numbers.
+    /// The seed of a random operator: the same seed gives the same numbers.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// As in training, which Dropout and BatchNorm ask.
+    /// Training mode, which affects Dropout and BatchNorm.
     pub fn train(mut self) -> Self {
         self.is_train = true;
         self
     }
 
-    /// Applies it; the outputs.
+    /// Applies it; returns the outputs.
     pub fn run(self) -> Result<Vec<NDArray>> {
         self.apply(null_mut())
     }
@@ -188,7 +188,7 @@ impl<'a> Invoke<'a> {
         self.apply(tape.raw())
     }
 
-    /// By a tape, or by none.
+    /// With or without a tape.
     fn apply(self, tape: *mut sys::cohort_tape) -> Result<Vec<NDArray>> {
         let name = c_text(&self.op, "operator")?;
         let (keys, values) = (Texts::new(&self.keys, &self.op)?, Texts::new(&self.values, &self.op)?);

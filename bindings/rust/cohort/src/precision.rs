@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In which types a network computes, the ranges that bytes need, and how gradients are summed.
+//! The types in which a network computes, the ranges for int8, and how gradients are summed.
 use crate::calibration::Calibration;
 use crate::error::{check, Result, Texts};
 use crate::ndarray::Dtype;
 use cohort_sys as sys;
 
-/// In which types a network computes. The default is float32 for all.
+/// The types in which a network computes. The default is float32 everywhere.
 ///
 /// ```
 /// # use cohort::{Dtype, Precision};
@@ -13,19 +13,19 @@ use cohort_sys as sys;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precision {
-    /// `Bfloat16`: products of matrices, and what follows them, of float32 arrays. `Float16` on GPUs. `Int8`: inference in bytes, by
-    /// a calibration.
+    /// `Bfloat16`: for matrix products of float32 arrays, and operators that follow them. `Float16` on GPUs. `Int8`: inference in
+    /// int8, with a calibration.
     pub compute: Dtype,
     /// Nodes and operators that stay in the network's types.
     pub float32_names: Vec<String>,
-    /// Those that compute so though their operator would not.
+    /// Nodes and operators that compute in the narrower type although by default they would not.
     pub narrow_names: Vec<String>,
     /// On GPUs, float32 products may round their factors.
     pub tf32: bool,
-    /// A backward pass works in the memory of the forward pass: less of it, and only one after each forward pass.
+    /// A backward pass reuses the memory of the forward pass: less memory, and only one backward after each forward.
     pub backward_once: bool,
-    /// A backward pass makes again what is cheap of the forward pass, in the place of keeping it: less memory, somewhat more time, the same
-    /// numbers.
+    /// A backward pass recomputes cheap results of the forward pass instead of keeping them: less memory, a little more time, the
+    /// same numbers.
     pub recompute: bool,
     /// The ranges of the network's values, for `Int8`; of executors, groups and predictors.
     pub calibration: Option<Calibration>,
@@ -46,12 +46,12 @@ impl Default for Precision {
 }
 
 impl Precision {
-    /// Inference in bytes, by the ranges that a calibration has found.
+    /// Inference in int8, with the ranges of a calibration.
     pub fn int8(calibration: &Calibration) -> Precision {
         Precision { compute: Dtype::Int8, calibration: Some(calibration.clone()), ..Precision::default() }
     }
 
-    /// Both lists of names, to be pointed to.
+    /// Both lists of names, for options to point to.
     pub(crate) fn names(&self) -> Result<(Texts, Texts)> {
         Ok((Texts::new(&self.float32_names, "float32_names")?, Texts::new(&self.narrow_names, "narrow_names")?))
     }
@@ -72,23 +72,23 @@ macro_rules! set_precision {
 }
 pub(crate) use set_precision;
 
-/// A factor on the loss, for float16: where a gradient is infinite or no number the update is skipped and the factor halves.
+/// A factor on the loss, for float16: if a gradient is infinite or NaN the update is skipped and the factor halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossScale {
-    /// The factor to begin with, such as 65536.
+    /// The initial factor, such as 65536.
     pub scale: f64,
-    /// Updates after which it doubles; 0: 2000.
+    /// The number of good updates after which it doubles; 0: 2000.
     pub window: i32,
 }
 
-/// Where the factor on a loss has come to.
+/// The state of a loss scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossScaleState {
-    /// What the next backward pass begins with; 1: there is none.
+    /// The factor of the next backward pass; 1: none.
     pub scale: f64,
-    /// The updates made since it changed.
+    /// The number of updates since it changed.
     pub num_good: i32,
-    /// The updates that were skipped because a gradient was infinite or no number.
+    /// The number of updates skipped because a gradient was infinite or NaN.
     pub num_skipped: u64,
 }
 
@@ -100,7 +100,7 @@ impl LossScaleState {
     }
 }
 
-/// What groups and managers do with gradients beside.
+/// Further gradient settings of groups and managers.
 pub(crate) struct Gradients {
     pub(crate) loss_scale: Option<LossScale>,
     pub(crate) sum: Dtype,
@@ -121,7 +121,7 @@ macro_rules! gradient_methods {
             self
         }
 
-        /// In which type the devices' gradients are summed: float32, or bfloat16, which is less to move.
+        /// The type in which the devices' gradients are summed: float32, or bfloat16, which moves less data.
         pub fn gradient_sum(mut self, dtype: Dtype) -> Self {
             self.gradients.sum = dtype;
             self

@@ -15,10 +15,10 @@ crate::handle!(
     cohort_symbol_free
 );
 
-/// Types that inference found.
+/// Inferred types.
 pub type Dtypes = Vec<(String, Dtype)>;
 
-/// Shapes that inference found.
+/// Inferred shapes.
 pub type Shapes = Vec<(String, Vec<usize>)>;
 
 impl Symbol {
@@ -34,18 +34,18 @@ impl Symbol {
         Symbol::out(|out| unsafe { sys::cohort_symbol_variable(name.as_ptr(), null(), null(), 0, out) })
     }
 
-    /// A symbol of all outputs of the given ones.
+    /// A symbol with all outputs of the given ones.
     pub fn group(symbols: &[&Symbol]) -> Result<Symbol> {
         let handles: Vec<_> = symbols.iter().map(|one| one.raw()).collect();
         Symbol::out(|out| unsafe { sys::cohort_symbol_group(handles.as_ptr(), handles.len(), out) })
     }
 
-    /// From JSON as any MXNet wrote it.
+    /// From the JSON of any MXNet version.
     pub fn from_json(json: &str) -> Result<Symbol> {
         Symbol::out(|out| unsafe { sys::cohort_symbol_from_json(json.as_ptr() as *const _, json.len(), out) })
     }
 
-    /// The same from a file.
+    /// Like `from_json`, from a file.
     pub fn load(path: &str) -> Result<Symbol> {
         let path = c_text(path, "path")?;
         Symbol::out(|out| unsafe { sys::cohort_symbol_load(path.as_ptr(), out) })
@@ -69,7 +69,7 @@ impl Symbol {
         Symbol::out(|out| unsafe { sys::cohort_symbol_internals(self.raw(), out) })
     }
 
-    /// As many as MXNet's JSON of it has.
+    /// The number of nodes in MXNet's JSON form.
     pub fn num_nodes(&self) -> Result<usize> {
         let mut num = 0;
         check(unsafe { sys::cohort_symbol_num_nodes(self.raw(), &mut num) })?;
@@ -103,7 +103,7 @@ impl Symbol {
         Ok(if made.is_null() { None } else { Some(Symbol::adopt(made)) })
     }
 
-    /// The attributes of all nodes that have some, by the names of the nodes.
+    /// The attributes of all nodes that have any, by node name.
     pub fn attr_dict(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
         let (mut num, mut found) = (0, BTreeMap::<String, BTreeMap<String, String>>::new());
         check(unsafe { sys::cohort_symbol_num_attrs(self.raw(), 1, &mut num) })?;
@@ -122,12 +122,12 @@ impl Symbol {
         check(unsafe { sys::cohort_symbol_set_attrs(self.raw(), keys.as_ptr(), values.as_ptr(), keys.len()) })
     }
 
-    /// One output, by number.
+    /// One output, by index.
     pub fn output_at(&self, index: usize) -> Result<Symbol> {
         Symbol::out(|out| unsafe { sys::cohort_symbol_output(self.raw(), index, out) })
     }
 
-    /// Another symbol in place of variables of this one, by their names.
+    /// A copy with other symbols instead of variables, by name.
     pub fn compose(&self, inputs: &[(&str, &Symbol)]) -> Result<Symbol> {
         let names = Texts::new(&inputs.iter().map(|(name, _)| *name).collect::<Vec<_>>(), "inputs")?;
         let handles: Vec<_> = inputs.iter().map(|(_, symbol)| symbol.raw()).collect();
@@ -153,7 +153,7 @@ impl Symbol {
         self.names(sys::COHORT_SYMBOL_AUX)
     }
 
-    /// Names of the arguments of which inference needs no values: they reach the outputs by way of the label of a loss alone.
+    /// Names of the arguments whose values inference does not need: they affect the outputs only as the label of a loss.
     pub fn labels(&self) -> Result<Vec<String>> {
         self.names(sys::COHORT_SYMBOL_LABELS)
     }
@@ -163,7 +163,7 @@ impl Symbol {
         self.names(sys::COHORT_SYMBOL_OUTPUTS)
     }
 
-    /// Shapes of arguments, outputs and auxiliary states; None if not all can be found.
+    /// Shapes of arguments, outputs and auxiliary states; None if some cannot be inferred.
     pub fn infer_shape(&self, known: &[(&str, &[usize])]) -> Result<Option<(Shapes, Shapes, Shapes)>> {
         let known = Descs::known(known)?;
         let (mut complete, mut args, mut outputs, mut aux) = (0, null_mut(), null_mut(), null_mut());
@@ -182,13 +182,13 @@ impl Symbol {
 }
 
 impl Symbol {
-    /// Types of arguments, outputs and auxiliary states; None if not all can be found.
+    /// Types of arguments, outputs and auxiliary states; None if some cannot be inferred.
     pub fn infer_dtype(&self, known: &[(&str, Dtype)]) -> Result<Option<(Dtypes, Dtypes, Dtypes)>> {
         let (complete, found) = self.types(known)?;
         Ok(Some(found).filter(|_| complete))
     }
 
-    /// The same with what could be found; what could not is [`Dtype::None`].
+    /// Like `infer_dtype`; types that cannot be inferred are [`Dtype::None`].
     pub fn infer_dtype_partial(&self, known: &[(&str, Dtype)]) -> Result<(Dtypes, Dtypes, Dtypes)> {
         Ok(self.types(known)?.1)
     }
@@ -217,7 +217,7 @@ impl fmt::Debug for Symbol {
     }
 }
 
-/// A node of an operator, in the making. What goes wrong is told by [`Op::build`].
+/// The settings of an operator's node. [`Op::build`] returns the first error.
 #[derive(Clone, Debug)]
 pub struct Op {
     op: String,
@@ -227,12 +227,12 @@ pub struct Op {
 }
 
 impl Op {
-    /// Of an operator by MXNet's name.
+    /// A node of the operator with this MXNet name.
     pub fn new(op: &str) -> Op {
         Op { op: op.into(), name: None, attrs: Vec::new(), inputs: Vec::new() }
     }
 
-    /// The node's name; without one it is made from the operator's.
+    /// The node's name; the default is derived from the operator's.
     pub fn name(mut self, name: &str) -> Op {
         self.name = Some(name.into());
         self
@@ -256,7 +256,7 @@ impl Op {
         self
     }
 
-    /// The symbol of its outputs. Inputs that are not given become variables.
+    /// The symbol of its outputs. Missing inputs become variables.
     pub fn build(self) -> Result<Symbol> {
         let op = c_text(&self.op, "operator")?;
         let name = self.name.as_deref().map(|name| c_text(name, "name")).transpose()?;

@@ -11,7 +11,7 @@ use std::os::raw::c_void;
 use std::ptr::{null, null_mut};
 
 crate::handle!(
-    /// Records what is applied to arrays.
+    /// Records operators that are applied to arrays.
     ///
     /// ```
     /// use cohort::{NDArray, Tape};
@@ -31,7 +31,7 @@ crate::handle!(
     cohort_tape_free
 );
 
-/// Computes the gradients of a function of the caller's.
+/// Computes the gradients of a custom function.
 type Backward = Box<dyn FnMut(&[NDArray]) -> Result<Vec<Option<NDArray>>> + Send>;
 
 unsafe extern "C" fn backward(
@@ -61,14 +61,14 @@ impl Tape {
         Ok(Tape::adopt(made))
     }
 
-    /// Pauses or resumes recording; what it was before.
+    /// Pauses or resumes recording; returns the previous value.
     pub fn set_recording(&mut self, recording: bool) -> Result<bool> {
         let mut previous = 0;
         check(unsafe { sys::cohort_tape_set_recording(self.raw(), recording.into(), &mut previous) })?;
         Ok(previous != 0)
     }
 
-    /// Whether operators are applied as in training; what it was before.
+    /// Sets whether operators are applied as in training; returns the previous value.
     pub fn set_training(&mut self, training: bool) -> Result<bool> {
         let mut previous = 0;
         check(unsafe { sys::cohort_tape_set_training(self.raw(), training.into(), &mut previous) })?;
@@ -89,12 +89,12 @@ impl Tape {
         Ok(found != 0)
     }
 
-    /// Marks an array as a variable, with the array that takes its gradient.
+    /// Marks an array as a variable, with the array for its gradient.
     pub fn mark(&mut self, array: &NDArray, gradient: &NDArray) -> Result<()> {
         self.mark_with(array, Some(gradient), GradReq::Write)
     }
 
-    /// The same with a request; without an array it is for [`Tape::grad`] alone. [`GradReq::Null`] takes the mark away.
+    /// The same with a request; without an array it is for [`Tape::grad`] only. [`GradReq::Null`] removes the mark.
     pub fn mark_with(&mut self, array: &NDArray, gradient: Option<&NDArray>, grad_req: GradReq) -> Result<()> {
         let (array, gradient, code) = (array.raw(), gradient.map_or(null_mut(), NDArray::raw), grad_req.code());
         check(unsafe { sys::cohort_tape_mark(self.raw(), &array, &gradient, &code, 1) })
@@ -106,13 +106,13 @@ impl Tape {
         inputs.iter().fold(with_attrs, |made, array| made.input(array)).record(self)
     }
 
-    /// Computes the gradients of the marked arrays that heads were made from, of their sum.
+    /// Computes the gradients of the sum of the heads with respect to the marked arrays that they depend on.
     pub fn backward(&mut self, heads: &[&NDArray]) -> Result<()> {
         self.backward_with(heads, &[], false, false)
     }
 
-    /// The same with head gradients: none, or one for each head. `retain_graph`: for another pass. `create_graph`: the pass is recorded
-    /// itself.
+    /// Like `backward`, with head gradients: none, or one for each head. `retain_graph` keeps the graph for another pass.
+    /// `create_graph` records the pass itself.
     pub fn backward_with(
         &mut self,
         heads: &[&NDArray],
@@ -127,7 +127,7 @@ impl Tape {
         })
     }
 
-    /// Gradients of some arrays alone, as new arrays.
+    /// Gradients of some arrays only, as new arrays.
     pub fn grad(
         &mut self,
         heads: &[&NDArray],
@@ -144,7 +144,7 @@ impl Tape {
         Ok(found.list()?.into_iter().flatten().collect())
     }
 
-    /// Records what the caller has computed, with a function from the gradients of the outputs to those of the inputs.
+    /// Records a computation of the caller's, with a function from the gradients of the outputs to those of the inputs.
     pub fn function(
         &mut self,
         inputs: &[&NDArray],
@@ -167,18 +167,18 @@ impl Tape {
             )
         };
         if !error.is_null() {
-            // SAFETY: after an error it is never called.
+            // SAFETY: after an error the library never calls it.
             drop(unsafe { Box::from_raw(user_data as *mut Backward) });
         }
         check(error)
     }
 
-    /// The symbol of what an array was made from.
+    /// The recorded graph of an array as a symbol.
     pub fn symbol(&mut self, array: &NDArray) -> Result<Symbol> {
         Symbol::out(|out| unsafe { sys::cohort_tape_symbol(self.raw(), array.raw(), out) })
     }
 
-    /// How many operators and functions are recorded that a gradient could flow through.
+    /// The number of recorded operators and functions through which a gradient could flow.
     pub fn num_recorded(&mut self) -> Result<usize> {
         let mut num = 0;
         check(unsafe { sys::cohort_tape_num_recorded(self.raw(), &mut num) })?;

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces: what the process does, step by step, and how long it takes beside what the machine can do.
+//! Traces: what the process runs, and how long it takes compared with the machine's limits.
 use crate::error::{c_text, check, text, Result};
 use cohort_sys as sys;
 use std::os::raw::c_char;
 use std::ptr::{null, null_mut};
 use std::time::Duration;
 
-/// Settings of a trace. Zero in any field is the library's choice.
+/// Settings of a trace. Zero in any field means the library's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TraceOptions {
-    /// How many events are kept; older ones make room.
+    /// The number of events kept; older ones are dropped.
     pub max_events: usize,
-    /// What the threads of one device can compute in float32; 0: measured.
+    /// Float32 operations per second of one device's threads; 0: measured.
     pub flop_per_s: f64,
     /// The same in bfloat16.
     pub bfloat16_flop_per_s: f64,
-    /// What they can read and write by copying; 0: measured.
+    /// Bytes per second that they read and write when copying; 0: measured.
     pub byte_per_s: f64,
 }
 
-/// What an event is about.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpanKind {
@@ -31,13 +31,13 @@ pub enum SpanKind {
     Copy,
     /// Gradients summed over devices.
     Exchange,
-    /// A parameter that is updated, or a part of one.
+    /// The update of a parameter, or of a part of one.
     Update,
     /// A queue that waits for another one.
     Wait,
-    /// A thread of the program's, in a call that starts passes.
+    /// A thread of the program in a call that starts passes.
     Call,
-    /// What the program says of itself: [`Trace::span`].
+    /// A span of the program's own: [`Trace::span`].
     User,
 }
 
@@ -62,25 +62,25 @@ impl TotalsBy {
 /// A row of the totals of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Total {
-    /// What it is about.
+    /// The kind of the events.
     pub kind: SpanKind,
     /// The node, parameter or call; empty in rows of operators.
     pub name: String,
-    /// The operator or optimizer; empty where there is none.
+    /// The operator or optimizer; empty if there is none.
     pub op: String,
-    /// How often it was done.
+    /// The number of events.
     pub count: u64,
-    /// In all.
+    /// Their total time.
     pub total: Duration,
     /// The shortest.
     pub least: Duration,
     /// The longest.
     pub most: Duration,
-    /// Additions and multiplications of products, in all; 0: none, or not known.
+    /// Total additions and multiplications in products; 0: none, or unknown.
     pub flops: f64,
-    /// Of arrays read and written, in all; 0: not known.
+    /// Total bytes of arrays read and written; 0: unknown.
     pub bytes: f64,
-    /// What the machine would take for these at least, in all; zero: not known.
+    /// The least total time that the machine needs for these; zero: unknown.
     pub bound: Duration,
 }
 
@@ -106,18 +106,18 @@ crate::handle!(
     cohort_trace_free
 );
 
-/// Stops a trace, whatever ends what it is to record.
+/// Stops a trace when dropped, however the recorded work ends.
 struct Stop<'a>(&'a Trace);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
-        // SAFETY: a handle of our own. What has been stopped by the caller is stopped.
+        // SAFETY: a handle of our own. Stopping a stopped trace is an error that is freed here.
         unsafe { sys::cohort_error_free(sys::cohort_trace_stop(self.0.raw())) }
     }
 }
 
 impl Trace {
-    /// One that does not run yet.
+    /// A trace that does not run yet.
     pub fn new() -> Result<Trace> {
         Trace::with(&TraceOptions::default())
     }
@@ -136,17 +136,17 @@ impl Trace {
         Ok(Trace::adopt(made))
     }
 
-    /// Goes on recording, behind what it holds already.
+    /// Starts or resumes recording.
     pub fn start(&self) -> Result<()> {
         check(unsafe { sys::cohort_trace_start(self.raw()) })
     }
 
-    /// Stops. Work that is queued must have been waited for, or it is not there.
+    /// Stops recording. Queued work is only recorded if it has been waited for.
     pub fn stop(&self) -> Result<()> {
         check(unsafe { sys::cohort_trace_stop(self.raw()) })
     }
 
-    /// Records what a closure does, and waits for all work at its end.
+    /// Records while a closure runs, and waits for all work at its end.
     pub fn running<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.start()?;
         let _stop = Stop(self);
@@ -155,7 +155,7 @@ impl Trace {
         Ok(done)
     }
 
-    /// Forgets what there is.
+    /// Discards all events and totals.
     pub fn clear(&self) -> Result<()> {
         check(unsafe { sys::cohort_trace_clear(self.raw()) })
     }
@@ -168,12 +168,12 @@ impl Trace {
         Ok(info)
     }
 
-    /// How many events are kept.
+    /// The number of events kept.
     pub fn num_events(&self) -> Result<usize> {
         Ok(self.info()?.num_events)
     }
 
-    /// How many had to make room.
+    /// The number of events dropped.
     pub fn num_dropped(&self) -> Result<u64> {
         Ok(self.info()?.num_dropped)
     }
@@ -190,20 +190,20 @@ impl Trace {
         Ok(unsafe { text(found) })
     }
 
-    /// The same to a file, whole or not at all.
+    /// Writes the events to a file, completely or not at all.
     pub fn write(&self, path: &str) -> Result<()> {
         let path = c_text(path, "path")?;
         check(unsafe { sys::cohort_trace_write(self.raw(), path.as_ptr()) })
     }
 
-    /// What took how long, for a person.
+    /// A table of the times, for a person.
     pub fn table(&self, by: TotalsBy) -> Result<String> {
         let mut found = null();
         check(unsafe { sys::cohort_trace_table(self.raw(), by.code(), &mut found) })?;
         Ok(unsafe { text(found) })
     }
 
-    /// The same as numbers, what took longest first.
+    /// The same as numbers, longest first.
     pub fn totals(&self, by: TotalsBy) -> Result<Vec<Total>> {
         let mut num = 0;
         check(unsafe { sys::cohort_trace_num_totals(self.raw(), by.code(), &mut num) })?;
@@ -240,28 +240,28 @@ impl Trace {
         })
     }
 
-    /// Begins a span on a row of the program's own, such as "epoch 3" on row "training"; it ends when it is dropped. Spans of a row
-    /// nest. They may be begun whether the trace runs or not.
+    /// Begins a span on a row of the program's own, such as "epoch 3" on row "training"; it ends when it is dropped. Spans of a
+    /// row nest. They may be begun whether the trace is running or not.
     pub fn span(&self, row: &str, name: &str) -> Result<Span<'_>> {
         let (row, name) = (c_text(row, "row")?, c_text(name, "name")?);
         check(unsafe { sys::cohort_trace_begin(self.raw(), row.as_ptr(), name.as_ptr()) })?;
         Ok(Span { trace: self, row })
     }
 
-    /// Marks a moment on a row.
+    /// Marks a point in time on a row.
     pub fn mark(&self, row: &str, name: &str) -> Result<()> {
         let (row, name) = (c_text(row, "row")?, c_text(name, "name")?);
         check(unsafe { sys::cohort_trace_mark(self.raw(), row.as_ptr(), name.as_ptr()) })
     }
 
-    /// Notes the value of a counter, which a viewer draws as a curve.
+    /// Records the value of a counter, which a viewer draws as a curve.
     pub fn counter(&self, name: &str, value: f64) -> Result<()> {
         let name = c_text(name, "name")?;
         check(unsafe { sys::cohort_trace_counter(self.raw(), name.as_ptr(), value) })
     }
 }
 
-/// A span that is open: see [`Trace::span`].
+/// An open span: see [`Trace::span`].
 pub struct Span<'a> {
     trace: &'a Trace,
     row: std::ffi::CString,

@@ -17,7 +17,7 @@ pub(crate) fn settings(from: &[(&str, &str)]) -> Result<(Texts, Texts)> {
 }
 
 crate::handle!(
-    /// A rule that updates parameters from gradients, with the states of those it has seen.
+    /// A rule that updates parameters from gradients, with a state per parameter.
     Optimizer,
     cohort_optimizer,
     cohort_optimizer_free
@@ -48,7 +48,7 @@ impl Optimizer {
         check(unsafe { sys::cohort_optimizer_set(self.raw(), key.as_ptr(), value) })
     }
 
-    /// Lets a schedule decide the learning rate: "factor", "multifactor", "poly", "cosine".
+    /// Sets a schedule for the learning rate: "factor", "multifactor", "poly", "cosine".
     pub fn set_lr_schedule(&self, name: &str, with: &[(&str, &str)]) -> Result<()> {
         let (name, (keys, values)) = (c_text(name, "schedule")?, settings(with)?);
         check(unsafe {
@@ -56,12 +56,12 @@ impl Optimizer {
         })
     }
 
-    /// Takes the multipliers of a symbol's variables.
+    /// Uses the multipliers of a symbol's variables.
     pub fn use_symbol(&self, symbol: &Symbol) -> Result<()> {
         check(unsafe { sys::cohort_optimizer_use_symbol(self.raw(), symbol.raw()) })
     }
 
-    /// The multipliers of learning rate and weight decay that hold for a parameter.
+    /// The multipliers of learning rate and weight decay that apply to a parameter.
     pub fn mult(&self, param: &str) -> Result<(f64, f64)> {
         let param = c_text(param, "param")?;
         let (mut lr, mut wd) = (0.0, 0.0);
@@ -81,14 +81,14 @@ impl Optimizer {
         check(unsafe { sys::cohort_optimizer_update(self.raw(), param.as_ptr(), 0, weight.raw(), grad.raw()) })
     }
 
-    /// Where the factor on the loss had come to in the group or manager that it updated last; saved with the states.
+    /// The loss scale of the group or manager that it updated last; saved with the states.
     pub fn loss_scale(&self) -> Result<LossScaleState> {
         LossScaleState::out(|scale, good, skipped| unsafe {
             sys::cohort_optimizer_loss_scale(self.raw(), scale, good, skipped)
         })
     }
 
-    /// States and counts, so that training can go on later.
+    /// States and counts, from which training can be resumed.
     pub fn states(&self) -> Result<Vec<u8>> {
         let mut bytes = 0;
         check(unsafe { sys::cohort_optimizer_save_states_memory(self.raw(), null_mut(), 0, &mut bytes) })?;
@@ -98,33 +98,33 @@ impl Optimizer {
         Ok(found)
     }
 
-    /// The same to a file.
+    /// Writes the states to a file.
     pub fn save_states(&self, path: &str) -> Result<()> {
         let path = c_text(path, "path")?;
         check(unsafe { sys::cohort_optimizer_save_states(self.raw(), path.as_ptr()) })
     }
 
-    /// From a file.
+    /// Reads the states from a file.
     pub fn load_states(&self, path: &str) -> Result<()> {
         let path = c_text(path, "path")?;
         check(unsafe { sys::cohort_optimizer_load_states(self.raw(), path.as_ptr()) })
     }
 
-    /// Takes what [`Optimizer::states`] gave.
+    /// Restores the result of [`Optimizer::states`].
     pub fn set_states(&self, states: &[u8]) -> Result<()> {
         let from = states.as_ptr() as *const c_void;
         check(unsafe { sys::cohort_optimizer_load_states_memory(self.raw(), from, states.len()) })
     }
 }
 
-/// A metric of the caller's: labels and predictions, to a sum and a number of instances.
+/// A custom metric: from labels and predictions to a sum and a count.
 type Measure = Box<dyn FnMut(&[NDArray], &[NDArray]) -> Result<(f64, f64)> + Send>;
 
 /// A figure accumulated from labels and predictions.
 pub struct Metric {
     raw: *mut sys::cohort_metric,
-    _measure: Option<Box<Measure>>, // dropped behind the handle
-    _children: Vec<Metric>,         // whose functions it calls
+    _measure: Option<Box<Measure>>, // dropped after the handle
+    _children: Vec<Metric>,         // it calls their functions
 }
 
 // SAFETY: any thread may use a handle, one at a time; the function is Send.
@@ -168,7 +168,7 @@ impl Metric {
         Ok(Metric { raw, _measure: None, _children: Vec::new() })
     }
 
-    /// Of a function that gives the sum and the number of instances of labels and predictions.
+    /// From a function that returns sum and count for labels and predictions.
     pub fn custom(
         name: &str,
         function: impl FnMut(&[NDArray], &[NDArray]) -> Result<(f64, f64)> + Send + 'static,
@@ -193,7 +193,7 @@ impl Metric {
         })
     }
 
-    /// Adds labels and predictions that come with names, of which those that [`Metric::set_names`] chose are taken.
+    /// Adds named labels and predictions, from which [`Metric::set_names`] has selected.
     pub fn update_named(
         &mut self,
         labels: &BTreeMap<String, NDArray>,
@@ -210,7 +210,7 @@ impl Metric {
         Ok(())
     }
 
-    /// Chooses which labels and outputs it takes, by name, where they come with names; none: all.
+    /// Selects labels and outputs by name, if they are given with names; none: all.
     pub fn set_names(&mut self, labels: &[&str], outputs: &[&str]) -> Result<()> {
         let (labels, outputs) = (Texts::new(labels, "label_names")?, Texts::new(outputs, "output_names")?);
         check(unsafe {
@@ -218,27 +218,27 @@ impl Metric {
         })
     }
 
-    /// Starts again, but keeps what counts globally.
+    /// Resets the local values, and keeps the global ones.
     pub fn reset_local(&mut self) -> Result<()> {
         check(unsafe { sys::cohort_metric_reset_local(self.raw) })
     }
 
-    /// Forgets everything.
+    /// Resets everything.
     pub fn reset(&mut self) -> Result<()> {
         check(unsafe { sys::cohort_metric_reset(self.raw) })
     }
 
-    /// Names and values; NaN where nothing was counted.
+    /// Names and values; NaN if nothing was counted.
     pub fn values(&self) -> Result<Vec<(String, f64)>> {
         self.figures(0)
     }
 
-    /// The same since the last full reset.
+    /// The same since the last global reset.
     pub fn global_values(&self) -> Result<Vec<(String, f64)>> {
         self.figures(1)
     }
 
-    /// The sums and the numbers of instances behind the values.
+    /// The sums and counts behind the values.
     pub fn counters(&self) -> Result<Vec<(f64, f64)>> {
         let mut num = 0;
         check(unsafe { sys::cohort_metric_num_values(self.raw, &mut num) })?;
@@ -288,7 +288,7 @@ impl Initializer {
         Ok(Initializer::adopt(made))
     }
 
-    /// Fills arrays by name: weights by this rule, biases with 0, and so on; `__init__` of a variable comes first.
+    /// Fills arrays by name: weights by this rule, biases with 0, and so on; `__init__` of a variable takes precedence.
     pub fn apply(&self, symbol: Option<&Symbol>, arrays: &BTreeMap<String, NDArray>) -> Result<()> {
         let arrays = Arrays::of(arrays.iter().map(|(name, array)| (name.as_str(), array)))?;
         let symbol = symbol.map_or(null_mut(), |symbol| symbol.raw());

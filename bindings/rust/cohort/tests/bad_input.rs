@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a method is given, it works or gives an error of one line. (What the C interface makes of NULL and of wrong handles is tested in cohort-sys.)
+//! With any arguments a method works or returns an error of one line. (cohort-sys tests how the C interface treats NULL and wrong
+//! handles.)
 mod support;
 
 use cohort::*;
@@ -8,7 +9,7 @@ use support::*;
 const SIZES: [usize; 7] = [0, 1, 3, 4, 1 << 31, 1 << 62, usize::MAX];
 const TEXTS: [&str; 8] = ["", "data", "no_such", "\u{fffd}\u{10ffff}", "a\nb", "(", "-1", "9999999999999999999999"];
 
-/// How many of the calls failed, each with a sound error.
+/// The number of calls, and of those that failed with a proper error.
 struct Sweep(usize, usize);
 
 impl Sweep {
@@ -138,7 +139,7 @@ fn groups_take_any_batch() {
             sweep.see(group.output(number));
             sweep.see(group.reshape(&[Desc::new("data", &[number, number])], &[]));
             if number != 1 << 31 {
-                // which is 16 GB, and right
+                // 16 GB, which is valid
                 sweep.see(Manager::builder(&net, number).data(Desc::new("data", &[1, 2])).build());
             }
             sweep.see(linear_group(&net).slices(&[number..4, 4..4]).build());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Managers, monitors, tapes, operators of the caller's, messages: what their callbacks fail or panic with comes out behind the call.
+//! Managers, monitors, tapes, custom operators, messages: errors and panics of their callbacks come out after the call.
 mod support;
 
 use cohort::*;
@@ -7,7 +7,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
 use support::*;
 
-/// What a call panics with.
+/// The message that a call panics with.
 fn panics<T>(call: impl FnOnce() -> T) -> String {
     let payload = catch_unwind(AssertUnwindSafe(call)).err().expect("a panic");
     payload.downcast_ref::<String>().cloned().unwrap_or_else(|| payload.downcast_ref::<&str>().unwrap().to_string())
@@ -17,7 +17,7 @@ fn refusal() -> Error {
     Error::new(ErrorKind::Unsupported, "not today", "today")
 }
 
-/// The mean over however many columns there are, then a layer.
+/// The mean over any number of columns, then a layer.
 fn any_length() -> Result<Symbol> {
     let mean = Op::new("mean").attr("axis", 1).attr("keepdims", 1).input(&Symbol::variable("data")?).build()?;
     let fc = Op::new("FullyConnected").attr("num_hidden", 3).input(&mean).name("fc").build()?;
@@ -194,7 +194,7 @@ fn functions_of_the_callers_are_recorded() {
     });
 }
 
-/// y = factor * x, which refuses a factor of 13 and panics at a negative one.
+/// y = factor * x; refuses a factor of 13 and panics at a negative one.
 struct Scale(Arc<()>);
 
 struct Scaled {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replays scenarios of tests/golden/group, which record what MXNet 1.9.1 computed, through the groups, metrics and optimizers of this
-//! crate. The format is described in tests/golden/README.md.
+//! Replays scenarios of tests/golden/group, which record results of MXNet 1.9.1, with the groups, metrics and optimizers of this
+//! crate. tests/golden/README.md describes the format.
 #[path = "support/json.rs"]
 mod json;
 #[path = "support/replay_executors.rs"]
@@ -19,7 +19,7 @@ use support::*;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/golden/group");
 
-/// What a step gave.
+/// The result of a step.
 enum Found {
     Nothing,
     Value(Json),
@@ -81,7 +81,7 @@ fn name_of(dtype: Dtype) -> String {
     format!("{:?}", dtype).to_lowercase()
 }
 
-/// The class that a word of a scenario stands for.
+/// The error class for a word of a scenario.
 fn kind_of(word: &str) -> ErrorKind {
     match word {
         "too_many_slices" | "empty_data_shapes" | "bad_grad_req" | "head_grad_required" | "no_such_output"
@@ -110,7 +110,7 @@ pub(crate) struct Bound {
 /// An executor, and the names that its monitor saw.
 type Watched = (Executor, Arc<Mutex<Vec<String>>>);
 
-/// What a scenario has made, by name.
+/// The objects of a scenario, by name.
 struct Scenario {
     folder: PathBuf,
     head: Json,
@@ -133,7 +133,7 @@ impl Scenario {
         Scenario { folder, head, files, groups, metrics, optimizers, executors, managers, modules, monitors }
     }
 
-    /// Runs all steps; a line for each thing that is not as expected.
+    /// Runs all steps; returns a line for each difference.
     fn run(mut self) -> Vec<String> {
         let mut failures = Vec::new();
         let steps = self.head.get("steps").items().to_vec();
@@ -269,7 +269,7 @@ impl Scenario {
         self.groups.get_mut(step.get("group").text()).expect("a group of that name")
     }
 
-    /// The group of a step, of a manager's the main one, with its number of devices.
+    /// Calls a function with the group of a step, a manager's main one, and its number of devices.
     fn look<R>(&mut self, step: &Json, at: impl FnOnce(&Group, usize) -> Result<R>) -> Result<R> {
         if let Json::Text(name) = step.get("manager") {
             let managed = self.managers.get_mut(name).expect("a manager of that name");
@@ -540,7 +540,7 @@ impl Scenario {
         Ok(map(vec![("arg", by_name(args)), ("aux", by_name(aux))]))
     }
 
-    /// Zeros for the mean of each array, of the type that the step asks for; only of the names it gives.
+    /// Zeros as targets for the means, of the type that the step asks for; only of the names it gives.
     fn targets(&mut self, step: &Json) -> Result<(Params, Params)> {
         let (wanted, types) = (step.get("targets"), step.get("target_types"));
         let target = |arrays: BTreeMap<String, NDArray>| -> Result<Params> {
@@ -565,7 +565,7 @@ impl Scenario {
             entries.push((0..bound.num_devices).map(of_device).collect::<Result<_>>()?);
         }
         match step.get("value") {
-            // Both at once cannot even be written here: they are two functions.
+            // Both at once cannot be expressed here: they are two functions.
             Json::Number(_) if !entries.is_empty() => Err(Error::new(ErrorKind::InvalidArgument, "both", "states")),
             Json::Number(value) => bound.group.fill_states(*value).map(|_| Found::Nothing),
             _ => {
@@ -616,7 +616,7 @@ impl Scenario {
         };
         let (first, names) = self.look(step, |group, _| Ok((group.device_params(0)?, group.param_names()?)))?;
         if mode == Update::OnStore && step.get("manager").is_null() {
-            // The store starts from device 0's parameters, and gives them to all.
+            // The store starts from device 0's parameters, and copies them to all.
             self.group(step).group.assign_params(&first, &Params::new(), true, false)?;
         }
         let (mut lr, mut wd) = (BTreeMap::new(), BTreeMap::new());
@@ -647,7 +647,7 @@ fn slices(group: &Group) -> Result<Found> {
     Ok(pairs(&group.slices()?))
 }
 
-/// The arrays of each device, for each entry those of the devices.
+/// From the arrays of each device to the devices' arrays of each entry.
 fn by_entry(devices: Vec<Vec<NDArray>>) -> Vec<Found> {
     (0..devices[0].len()).map(|i| arrays(devices.iter().map(|device| device[i].clone()).collect())).collect()
 }

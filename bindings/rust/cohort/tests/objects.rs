@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arrays, symbols, executors, groups, metrics, optimizers: what they do and what they refuse.
+//! Arrays, symbols, executors, groups, metrics, optimizers: results and errors.
 mod support;
 
 use cohort::*;
@@ -351,7 +351,7 @@ fn a_reshaped_executor_keeps_what_watches_it() {
         let each = *seen.lock().unwrap();
         assert!(each > 0);
         drop(first);
-        let other = vec![1u64; 1000]; // where the function was
+        let other = vec![1u64; 1000]; // reuses the memory of the function
         second.forward(false).unwrap();
         let mut third = second.reshape(&[("data", &[2, 4])]).unwrap();
         third.forward(false).unwrap();

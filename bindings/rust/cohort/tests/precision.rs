@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In which types networks compute, ranges for bytes, the factor on a loss, traces, memory of devices.
+//! The types in which networks compute, int8 ranges, the loss scale, traces, memory of devices.
 mod support;
 
 use cohort::*;
@@ -7,7 +7,7 @@ use support::*;
 
 const WIDE: [(&str, &[usize]); 1] = [("data", &[8, 16])];
 
-/// Two layers of 16, each alone enough for units of narrow types.
+/// Two layers of 16, each large enough for the processor's units for narrow types.
 fn wide() -> Symbol {
     let layer = |input: &Symbol, name| {
         Op::new("FullyConnected")
@@ -38,7 +38,7 @@ fn weights() -> Params {
     Params::from([("first_weight".into(), array(1)), ("second_weight".into(), array(2))])
 }
 
-/// The nodes of which the text of debugging says that they compute in a type.
+/// The nodes that compute in a type according to the debug text.
 fn computes_in(executor: &Executor, dtype: &str) -> Vec<String> {
     let (mut found, mut name) = (Vec::new(), String::new());
     for line in executor.debug_text().unwrap().lines() {
@@ -207,7 +207,7 @@ fn a_step_can_be_seen_and_what_it_took() {
             executor.forward(false)
         });
         assert_eq!(found.unwrap().len(), 1);
-        executor.forward(false).unwrap(); // which it does not see
+        executor.forward(false).unwrap(); // not recorded
         executor.wait().unwrap();
         let by_name = trace.totals(TotalsBy::Name).unwrap();
         let fc = by_name.iter().find(|total| total.name == "fc").unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The first program of the README is examples/predict.rs, and it runs, on a checkpoint that MXNet 1.9.1 wrote.
+//! The first program of the README is examples/predict.rs, and runs with a checkpoint written by MXNet 1.9.1.
 mod support;
 
 use support::*;

@@ -29,7 +29,7 @@ fn the_digits_are_learnt_over_three_uneven_devices_in_under_100_lines() {
     });
 }
 
-/// What MXNet 1.9.1 wrote: a network and its parameters.
+/// A network and its parameters written by MXNet 1.9.1.
 fn checkpoint(name: &str) -> (std::path::PathBuf, String) {
     let here = folder(name);
     let golden = format!("{}/tests/golden/group/lenet_2dev", ROOT);

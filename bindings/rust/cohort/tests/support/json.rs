@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! As much of JSON as the scenarios of tests/golden have.
+//! A parser for the JSON of the scenarios in tests/golden.
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ impl Json {
         }
     }
 
-    /// The items of a list; none of null.
+    /// The items of a list; none for null.
     pub fn items(&self) -> &[Json] {
         match self {
             Json::List(items) => items,
@@ -66,7 +66,7 @@ impl Json {
         }
     }
 
-    /// The members of a map; none of null.
+    /// The members of a map; none for null.
     pub fn members(&self) -> Vec<(&str, &Json)> {
         match self {
             Json::Map(map) => map.iter().map(|(key, value)| (key.as_str(), value)).collect(),

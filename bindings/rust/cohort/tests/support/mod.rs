@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the tests share. At the end of each no object of the library is left.
+//! Shared by the tests. At the end of each test no object of the library may be left.
 #![allow(dead_code)]
 use cohort::{live_handles, wait_all, Context, Desc, ErrorKind, Group, GroupBuilder, NDArray, Op, Result, Symbol};
 use std::panic::{catch_unwind, resume_unwind, UnwindSafe};
@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Runs a test by itself, and looks whether it left something.
+/// Runs one test at a time, and checks that it left no objects.
 pub fn case(body: impl FnOnce() + UnwindSafe) {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let before = live_handles();
@@ -21,7 +21,7 @@ pub fn case(body: impl FnOnce() + UnwindSafe) {
     assert_eq!(after, before, "handles are left");
 }
 
-/// The call fails with an error of this class, whose one line has these words.
+/// Checks that the call fails with an error of this class, whose single line contains these words.
 pub fn fails<T>(found: Result<T>, kind: ErrorKind, words: &str) {
     match found {
         Ok(_) => panic!("expected an error with '{}'", words),
@@ -44,7 +44,7 @@ pub fn near(array: &NDArray, expected: &[f32]) {
     assert!(same, "expected {:?}, found {:?}", expected, found);
 }
 
-/// out = data * w', without a loss: its gradient is what is passed back.
+/// out = data * w', without a loss: its gradient is the head gradient.
 pub fn linear() -> Symbol {
     let data = Symbol::variable("data").unwrap();
     Op::new("FullyConnected").attr("num_hidden", 1).attr("no_bias", "True").input(&data).name("fc").build().unwrap()

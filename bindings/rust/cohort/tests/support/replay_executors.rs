@@ -193,7 +193,7 @@ fn requests<'a>(builder: ExecutorBuilder<'a>, step: &Json) -> Result<ExecutorBui
     })
 }
 
-/// Those arrays that are asked for by name, and nothing for a name without one; all without names.
+/// The arrays that are asked for by name, and nothing for an unknown name; all without names.
 fn some(arrays: Params, names: &Json) -> Found {
     if names.is_null() {
         return by_name(arrays);

@@ -205,7 +205,7 @@ impl Scenario {
     }
 }
 
-/// A key as a scenario has it: text or a number.
+/// A key in a scenario: text or a number.
 fn key_of(key: &Json) -> String {
     match key {
         Json::Number(number) => number.to_string(),
@@ -213,7 +213,7 @@ fn key_of(key: &Json) -> String {
     }
 }
 
-/// Descriptors of the same names for arrays as they come.
+/// Descriptors with the same names for the given arrays.
 fn like(descs: &[Desc], arrays: &[NDArray]) -> Result<Vec<Desc>> {
     descs.iter().zip(arrays).map(|(desc, array)| Ok(desc.clone().shape(&array.shape()?))).collect()
 }

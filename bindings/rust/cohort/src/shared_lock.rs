@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects that share memory with one another, or that a monitor looks into, count as one for the library, which one thread uses at a
-//! time. They take turns; all others know of no lock.
+//! One lock for all objects that share memory with one another, or that a monitor watches: the library counts them as one object,
+//! which one thread at a time may use. Other objects do not take it.
 use std::ops::Deref;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread::{current, ThreadId};
 
-/// Who has the turn, and how often: what runs inside a callback has it already.
+/// The thread that holds the lock, and how often: callbacks run inside a call that holds it already.
 static HOLDER: Mutex<(Option<ThreadId>, usize)> = Mutex::new((None, 0));
 static ENDED: Condvar = Condvar::new();
 
@@ -13,20 +13,20 @@ fn holder() -> MutexGuard<'static, (Option<ThreadId>, usize)> {
     HOLDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-struct Turn;
+struct SharedLock;
 
-impl Turn {
-    fn take() -> Turn {
+impl SharedLock {
+    fn take() -> SharedLock {
         let (me, mut held) = (current().id(), holder());
         while held.0.is_some() && held.0 != Some(me) {
             held = ENDED.wait(held).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
         *held = (Some(me), held.1 + 1);
-        Turn
+        SharedLock
     }
 }
 
-impl Drop for Turn {
+impl Drop for SharedLock {
     fn drop(&mut self) {
         let mut held = holder();
         held.1 -= 1;
@@ -37,19 +37,19 @@ impl Drop for Turn {
     }
 }
 
-/// A handle for the time of a call.
-pub(crate) struct At<T> {
+/// A handle during a call, locked if it is shared.
+pub(crate) struct LockedHandle<T> {
     raw: *mut T,
-    _turn: Option<Turn>,
+    _lock: Option<SharedLock>,
 }
 
-impl<T> At<T> {
-    pub(crate) fn new(raw: *mut T, tied: bool) -> At<T> {
-        At { raw, _turn: if tied { Some(Turn::take()) } else { None } }
+impl<T> LockedHandle<T> {
+    pub(crate) fn new(raw: *mut T, tied: bool) -> LockedHandle<T> {
+        LockedHandle { raw, _lock: if tied { Some(SharedLock::take()) } else { None } }
     }
 }
 
-impl<T> Deref for At<T> {
+impl<T> Deref for LockedHandle<T> {
     type Target = *mut T;
 
     fn deref(&self) -> &*mut T {
