@@ -17,12 +17,12 @@ import (
 	"cohort"
 )
 
-// Whatever a method is given, it works or gives an error of one line: no panic, no crash. (What the C interface makes of NULL is tested in
-// internal/nulls, for each function of the description of the interface.)
+// With any arguments a method works or returns an error of one line: no panic, no crash. (internal/nulls tests how the C interface treats
+// NULL, for each function of its description.)
 
 var hostileTexts = []string{"", "data", "no_such", "\xff\xfe", "a\nb", "a\x00b", "(", "-1", "9999999999999999999999", "fc_weight"}
 
-// hostile makes some value of a type: often one that is wrong, sometimes a right one.
+// hostile makes a value of a type, often a wrong one, sometimes a valid one.
 func hostile(random *rand.Rand, kind reflect.Type, depth int) reflect.Value {
 	array := func() *cohort.NDArray {
 		switch random.Intn(6) {
@@ -110,7 +110,7 @@ type sweep struct {
 	calls, refused int
 }
 
-// see looks at what a call gave.
+// see checks the results of a call.
 func (s *sweep) see(name string, results []reflect.Value) {
 	s.calls++
 	for _, result := range results {
@@ -143,7 +143,8 @@ func (s *sweep) call(random *rand.Rand, name string, function reflect.Value) {
 	}
 }
 
-// methods calls all methods of an object, but Close, what would lend memory to nobody, and those that wait for a turn forever by intent.
+// methods calls all methods of an object, except Close, those that would share memory with nobody, and those that are meant to block
+// forever.
 func (s *sweep) methods(random *rand.Rand, object any) {
 	of := reflect.ValueOf(object)
 	for i := 0; i < of.NumMethod(); i++ {
@@ -153,7 +154,7 @@ func (s *sweep) methods(random *rand.Rand, object any) {
 	}
 }
 
-// objects makes one of each type.
+// objects creates one object of each type.
 func objects(t *testing.T) []interface{ Close() error } {
 	data, label := []cohort.Desc{desc("data", 4, 4)}, []cohort.Desc{desc("softmax_label", 4)}
 	return []interface{ Close() error }{
@@ -165,7 +166,7 @@ func objects(t *testing.T) []interface{ Close() error } {
 	}
 }
 
-// aside runs a test in a folder of its own: some methods write files.
+// aside runs a test in a folder of its own, because some methods write files.
 func aside(t *testing.T) {
 	before := ok(os.Getwd())
 	done(os.Chdir(t.TempDir()))
@@ -208,7 +209,7 @@ func TestFunctionsTakeAnything(t *testing.T) {
 	aside(t)
 	s, functions := &sweep{t: t}, map[string]any{
 		"Zeros": func(dtype cohort.Dtype, context cohort.Context, a, b int) error {
-			if a > 100 && b > 0 && b < 1<<40 { // which would be large, and right
+			if a > 100 && b > 0 && b < 1<<40 { // large but valid
 				a = 3
 			}
 			_, err := cohort.Zeros([]int{a, b, b}, dtype, context)

@@ -8,7 +8,7 @@ import (
 	"cohort"
 )
 
-// A step of training so small that what is measured is the calls.
+// A training step so small that the measured time is that of the calls.
 func BenchmarkStep(b *testing.B) {
 	group, sgd := linearGroup(), ok(cohort.NewOptimizer("sgd", nil))
 	data, grad := []*cohort.NDArray{full(1, 4, 2)}, full(1, 4, 1)

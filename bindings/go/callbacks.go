@@ -9,7 +9,7 @@ import "C"
 
 import "unsafe"
 
-// What C calls. Each finds the Go value by the cell in user_data, and returns to C whatever that does.
+// Functions called from C. Each finds the Go value by the cell in user_data, and returns to C even if that panics.
 
 type (
 	monitorFunc   func(name string, array *NDArray) error
@@ -21,7 +21,7 @@ type (
 	logFunc       func(level LogLevel, message string)
 )
 
-// lent makes arrays that are closed behind a callback.
+// lent makes arrays that are closed after the callback.
 func lent(raw *C.cohort_ndarray) (*NDArray, error) {
 	return maybeNDArray(func(out **C.cohort_ndarray) *C.cohort_error { return C.cohort_ndarray_share(raw, out) })
 }
@@ -46,7 +46,7 @@ func closeAll(arrays []*NDArray) {
 	}
 }
 
-// fillArrays appends to a list that a callback is lent.
+// fillArrays appends to a list that a callback was given.
 func fillArrays(list *C.cohort_arrays, arrays []*NDArray) error {
 	var s scratch
 	defer s.end()
@@ -170,7 +170,7 @@ func cohortGoLog(level C.int32_t, message *C.char, user unsafe.Pointer) {
 //export cohortGoEnded
 func cohortGoEnded(user unsafe.Pointer) { dropCell(user) }
 
-// ---- operators of the caller's
+// ---- custom operators
 
 func attrsOf(keys, values **C.char, num C.size_t) map[string]string {
 	found := map[string]string{}
@@ -256,7 +256,7 @@ func cohortGoCreate(keys, values **C.char, num C.size_t, context *C.cohort_conte
 	})
 }
 
-// lists reads lists that are lent, runs what takes them, and closes them.
+// lists reads lists that a callback was given, passes them to a function, and closes them.
 func lists(from []*C.cohort_arrays, f func(lists [][]*NDArray) error) error {
 	found := make([][]*NDArray, len(from))
 	defer func() {

@@ -16,7 +16,7 @@ import (
 
 var errToday = errors.New("not today")
 
-// panics gives what a function panics with.
+// panics returns the value that a function panics with.
 func panics(f func()) (value any) {
 	defer func() { value = recover() }()
 	f()
@@ -76,7 +76,7 @@ func TestWhatMonitorsFailOrPanicWithComesOutOfThePass(t *testing.T) {
 	done(executor.Forward(false))
 	refused(t, executor.Forward(false), cohort.ErrState, "closed")
 
-	// What a callback fails with inside a callback comes out of the call in between.
+	// The error of a callback inside a callback is returned by the inner call.
 	inner := ok(cohort.SimpleBind(linear(), cohort.CPU(0), map[string][]int{"data": {1, 2}}))
 	outer := ok(cohort.SimpleBind(linear(), cohort.CPU(0), map[string][]int{"data": {1, 2}}))
 	defer inner.Close()
@@ -100,7 +100,7 @@ func TestWhatMonitorsFailOrPanicWithComesOutOfThePass(t *testing.T) {
 	}
 	part := ok(group.Executor(0))
 	group.Close()
-	done(part.Forward(false)) // the library keeps it, but has the function no more
+	done(part.Forward(false)) // the library keeps it, but no longer its function
 	part.Close()
 }
 
@@ -128,7 +128,7 @@ func TestMetricsOfTheCallers(t *testing.T) {
 	refused(t, metric.Update(whole, one), cohort.ErrDtype, "expected elements of float32")
 	both := ok(cohort.NewMetric("composite", nil))
 	done(both.Add(metric))
-	metric.Close() // the composite keeps it, and its function
+	metric.Close() // the composite keeps it and its function
 	done(both.Update(one, one))
 	if figures := ok(both.Values()); len(figures) != 1 || figures[0].Value != 2 {
 		t.Error(figures)
@@ -138,7 +138,7 @@ func TestMetricsOfTheCallers(t *testing.T) {
 	refused(t, err, cohort.ErrInvalidArgument, "found nil")
 }
 
-// anyLength is the mean over however many columns there are, then a layer.
+// anyLength is the mean over any number of columns, then a layer.
 func anyLength() *cohort.Symbol {
 	mean := ok(cohort.Node("mean", cohort.Attrs{"axis": 1, "keepdims": true}, cohort.Inputs(ok(cohort.Variable("data")))))
 	fc := ok(cohort.Node("FullyConnected", cohort.Attrs{"num_hidden": 3}, cohort.Inputs(mean), cohort.Named("fc")))
@@ -334,7 +334,7 @@ func TestOperatorsOfTheCallersAreNodesLikeOthers(t *testing.T) {
 	refused(t, err, cohort.ErrName, "go_scale")
 	_, err = cohort.Register("go_none", nil, false)
 	refused(t, err, cohort.ErrInvalidArgument, "found nil")
-	runtime.GC() // which does not end names
+	runtime.GC() // must not remove the registration
 	bind := func(factor any) (*cohort.Executor, error) {
 		x := ok(cohort.Variable("x"))
 		net := ok(cohort.Node("Custom", cohort.Attrs{"op_type": "go_scale", "factor": factor}, cohort.Inputs(x), cohort.Named("s")))

@@ -9,32 +9,32 @@ import "C"
 
 import "sync"
 
-// A Declaration says what a node of a custom operator has: names of inputs, of which there is one at least, auxiliary states and outputs.
+// A Declaration describes a node of a custom operator: the names of inputs, of which there is at least one, auxiliary states and outputs.
 type Declaration struct{ Inputs, Aux, Outputs []string }
 
 // CustomShapes are shapes in the order of the declaration.
 type CustomShapes struct{ Inputs, Aux, Outputs [][]int }
 
-// A CustomOp is an operator of the caller's. Register gives it a name, which then is the op_type of nodes Custom. What its methods fail or
-// panic with comes out of the call that they run in.
+// A CustomOp is a custom operator. Register gives it a name, the op_type of nodes Custom. Errors and panics of its methods come out of
+// the call that they run in.
 type CustomOp interface {
-	// Declare says what a node with these attributes has.
+	// Declare returns the names for a node with these attributes.
 	Declare(attrs map[string]string) (Declaration, error)
-	// InferShape gives all shapes from what is known of the inputs; what is not known is nil or has lengths of 0, the first is known.
+	// InferShape returns all shapes from the known shapes of the inputs; unknown ones are nil or have lengths of 0, the first one is known.
 	InferShape(attrs map[string]string, known [][]int) (CustomShapes, error)
-	// Create makes what belongs to one bound node.
+	// Create makes the operator of one bound node.
 	Create(attrs map[string]string, context Context) (CustomNode, error)
 }
 
-// A CustomNode is a bound node. The arrays are the library's working memory: they are closed behind the call, and not to be kept.
+// A CustomNode is a bound node. The arrays are the library's working memory: they are closed after the call, and must not be kept.
 type CustomNode interface {
 	// Forward writes the outputs.
 	Forward(inputs, aux, outputs []*NDArray, isTrain bool) error
-	// Backward writes the gradients of the inputs; nil where one is not wanted.
+	// Backward writes the gradients of the inputs; nil for an input whose gradient is not wanted.
 	Backward(headGrads, inputs, aux, outputs, gradients []*NDArray) error
 }
 
-// A Registration is the name of an operator of the caller's.
+// A Registration is the name of a custom operator.
 type Registration struct {
 	opType string
 	once   sync.Once
@@ -64,7 +64,7 @@ func Register(opType string, op CustomOp, ignoresHeadGrads bool) (*Registration,
 	return &Registration{opType: opType}, nil
 }
 
-// Close ends the name. Nodes that there are stay what they are.
+// Close removes the name. Existing nodes are not affected.
 func (r *Registration) Close() error {
 	var err error
 	r.once.Do(func() {

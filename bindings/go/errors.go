@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// An Error is what the library refuses or fails at: its class, one line, and what it is about.
+// An Error is an error of the library: its class, a message of one line, and its subject.
 //
 //	var failed *cohort.Error
 //	if errors.As(err, &failed) && failed.Class == cohort.ErrorClassShape { ... }
@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Is says whether this is an error of the class of target; one of a closed object is also os.ErrClosed.
+// Is reports whether this is an error of the class of target; one of a closed object is also os.ErrClosed.
 func (e *Error) Is(target error) bool {
 	if target == os.ErrClosed || target == fs.ErrClosed {
 		return e.closed

@@ -17,7 +17,7 @@ func Example() {
 	x, _ := cohort.Variable("x")
 	fc, _ := cohort.Node("FullyConnected", cohort.Attrs{"num_hidden": 1}, cohort.Inputs(x), cohort.Named("fc"))
 	net, err := cohort.Node("LinearRegressionOutput", cohort.Inputs(fc), cohort.Named("fit"))
-	if err != nil { // symbols that failed are nil, which the last call says
+	if err != nil { // symbols that failed are nil, which the last call reports
 		log.Fatal(err)
 	}
 	group, err := cohort.NewGroup(net, []cohort.Context{cohort.CPU(0), cohort.CPU(1)},

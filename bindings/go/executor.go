@@ -12,12 +12,12 @@ import (
 	"unsafe"
 )
 
-// An Executor is a network on arrays of its own, or of the caller's. Passes are queued; reading an array waits for them.
+// An Executor is a network bound to its own or the caller's arrays. Passes are queued; reading an array waits for them.
 type Executor struct{ handle }
 
-func newExecutor(raw *C.cohort_executor, turn *turn) *Executor {
+func newExecutor(raw *C.cohort_executor, lock *callLock) *Executor {
 	made := &Executor{}
-	made.init("executor", unsafe.Pointer(raw), freeExecutor, turn)
+	made.init("executor", unsafe.Pointer(raw), freeExecutor, lock)
 	runtime.SetFinalizer(made, func(e *Executor) { finalizer(&e.handle) })
 	return made
 }
@@ -26,9 +26,8 @@ func (e *Executor) on(f func(raw *C.cohort_executor) *C.cohort_error) error {
 	return e.do(func(ptr unsafe.Pointer) *C.cohort_error { return f((*C.cohort_executor)(ptr)) })
 }
 
-// SimpleBind binds a network to arrays of zeros, made for the shapes that are known by name. Options: WithGradReq, WithGradReqs,
-// WithGradReqList, WithTypes, WithSharedExecutor, WithCtxGroup, WithCompute,
-// BackwardOnce, Recompute, WithThreads, WithSeed.
+// SimpleBind binds a network to arrays of zeros, for shapes given by name. Options: WithGradReq, WithGradReqs, WithGradReqList,
+// WithTypes, WithSharedExecutor, WithCtxGroup, WithCompute, BackwardOnce, Recompute, WithThreads, WithSeed.
 func SimpleBind(symbol *Symbol, context Context, shapes map[string][]int, options ...Option) (*Executor, error) {
 	s, err := settingsOf("SimpleBind", options, "WithGradReq", "WithGradReqs", "WithGradReqList", "WithTypes",
 		"WithSharedExecutor", "WithCtxGroup", "WithCompute", "BackwardOnce", "Recompute", "WithThreads", "WithSeed")
@@ -49,9 +48,9 @@ func SimpleBind(symbol *Symbol, context Context, shapes map[string][]int, option
 	})
 }
 
-// Bind binds a network to arrays by name, which are used as they are. An argument has a gradient where there is an array for it in grads.
-// Options: WithGradReq, WithGradReqs, WithGradReqList, WithSharedExecutor, WithCtxGroup, WithCompute,
-// BackwardOnce, Recompute, WithThreads, WithSeed.
+// Bind binds a network to arrays by name, without copying them. An argument has a gradient if there is an array for it in grads. Options:
+// WithGradReq, WithGradReqs, WithGradReqList, WithSharedExecutor, WithCtxGroup, WithCompute, BackwardOnce, Recompute, WithThreads,
+// WithSeed.
 func Bind(symbol *Symbol, context Context, args, grads, aux Params, options ...Option) (*Executor, error) {
 	s, err := settingsOf("Bind", options, "WithGradReq", "WithGradReqs", "WithGradReqList", "WithSharedExecutor",
 		"WithCtxGroup", "WithCompute", "BackwardOnce", "Recompute", "WithThreads", "WithSeed")
@@ -121,18 +120,18 @@ func (s *settings) bind(c *scratch, symbol *Symbol, make func(raw *C.cohort_symb
 	run := func() error {
 		return symbol.on(func(of *C.cohort_symbol) *C.cohort_error { return make(of, &raw) })
 	}
-	var shared *turn
+	var shared *callLock
 	if s.sharedExecutor != nil {
-		shared = s.sharedExecutor.turn
+		shared = s.sharedExecutor.lock
 	}
-	if err := taking(s.turns(shared), "executor", run); err != nil {
+	if err := withLocks(s.locks(shared), "executor", run); err != nil {
 		return nil, err
 	}
 	return newExecutor(raw, shared), nil
 }
 
-// Reshape makes an executor for other shapes, beside this one, with which it shares memory. partialShaping: arguments that are not named,
-// and auxiliary states, may change shape, too. allowUpSizing: arguments may grow; they are new arrays of zeros then.
+// Reshape makes an executor for other shapes, besides this one, with which it shares memory. partialShaping: arguments that are not
+// named, and auxiliary states, may change shape, too. allowUpSizing: arguments may grow; they are then new arrays of zeros.
 func (e *Executor) Reshape(shapes map[string][]int, partialShaping, allowUpSizing bool) (*Executor, error) {
 	var c scratch
 	defer c.end()
@@ -144,7 +143,7 @@ func (e *Executor) Reshape(shapes map[string][]int, partialShaping, allowUpSizin
 		return nil, c.err
 	}
 	var raw *C.cohort_executor
-	var monitor *callback // which the library hands on
+	var monitor *callback // the library passes it on to the new executor
 	var unset func(ptr unsafe.Pointer)
 	err := e.on(func(old *C.cohort_executor) *C.cohort_error {
 		e.mutex.Lock()
@@ -161,7 +160,7 @@ func (e *Executor) Reshape(shapes map[string][]int, partialShaping, allowUpSizin
 		}
 		return nil, err
 	}
-	made := newExecutor(raw, e.turn)
+	made := newExecutor(raw, e.lock)
 	made.monitor, made.unset = monitor, unset
 	return made, nil
 }
@@ -177,12 +176,12 @@ func (e *Executor) SetInputs(inputs Params) error {
 	return e.on(func(raw *C.cohort_executor) *C.cohort_error { return C.cohort_executor_set_inputs(raw, list) })
 }
 
-// Forward runs a forward pass over what the arguments hold.
+// Forward runs a forward pass over the arguments' values.
 func (e *Executor) Forward(isTrain bool) error {
 	return e.on(func(raw *C.cohort_executor) *C.cohort_error { return C.cohort_executor_forward(raw, truth(isTrain)) })
 }
 
-// PartialForward runs one more node of the network, from step 0 on; how many are left.
+// PartialForward runs one node of the network, beginning with step 0; it returns how many are left.
 func (e *Executor) PartialForward(isTrain bool, step int) (int, error) {
 	var left C.int32_t
 	err := e.on(func(raw *C.cohort_executor) *C.cohort_error {
@@ -245,19 +244,19 @@ func (e *Executor) list(list ExecutorList) ([]NamedArray, error) {
 	return readArrays(found)
 }
 
-// Outputs gives the outputs, live.
+// Outputs returns the outputs, live.
 func (e *Executor) Outputs() ([]*NDArray, error) { return onlyArrays(e.list(ExecutorListOutputs)) }
 
-// Args gives the arguments by name, live.
+// Args returns the arguments by name, live.
 func (e *Executor) Args() (Params, error) { return byName(e.list(ExecutorListArgs)) }
 
-// Grads gives the gradients by the names of their arguments, live; those that there are.
+// Grads returns the existing gradients by the names of their arguments, live.
 func (e *Executor) Grads() (Params, error) { return byName(e.list(ExecutorListGrads)) }
 
-// Aux gives the auxiliary states by name, live.
+// Aux returns the auxiliary states by name, live.
 func (e *Executor) Aux() (Params, error) { return byName(e.list(ExecutorListAux)) }
 
-// GradReqs says what backward does with the gradient of each argument.
+// GradReqs returns the gradient request of each argument.
 func (e *Executor) GradReqs() (map[string]GradReq, error) {
 	names, err := e.names(ExecutorListArgs)
 	found := map[string]GradReq{}
@@ -286,7 +285,7 @@ func (e *Executor) CopyParamsFrom(args, aux Params, allowExtra bool) error {
 	})
 }
 
-// Symbol is the network.
+// Symbol returns the network.
 func (e *Executor) Symbol() (*Symbol, error) {
 	var made *C.cohort_symbol
 	if err := e.on(func(raw *C.cohort_executor) *C.cohort_error { return C.cohort_executor_symbol(raw, &made) }); err != nil {
@@ -295,16 +294,16 @@ func (e *Executor) Symbol() (*Symbol, error) {
 	return newSymbol(made), nil
 }
 
-// SetMonitor calls a function with name and array of each output of each operator while a pass runs, and of its inputs with all; nil: no
-// more. The arrays are closed behind it. What it fails or panics with comes out of that pass.
+// SetMonitor calls a function with name and array of each output of each operator during a pass, and of its inputs with all; nil removes
+// it. The arrays are closed after it. Errors and panics of the function come out of that pass.
 func (e *Executor) SetMonitor(function func(name string, array *NDArray) error, all bool) error {
 	return e.setMonitor(function, func(ptr unsafe.Pointer, call C.cohort_monitor_fn, user unsafe.Pointer) *C.cohort_error {
 		return C.cohort_executor_set_monitor((*C.cohort_executor)(ptr), call, user, truth(all))
 	})
 }
 
-// setMonitor hands a function to an object, which the library has no longer than there is that object. What takes it away must not refer
-// to the object, or the garbage collector never ends it.
+// setMonitor passes a function to an object, which the library keeps no longer than the object exists. The function that removes it must
+// not refer to the object, or the garbage collector would never free the object.
 func (h *handle) setMonitor(function monitorFunc,
 	set func(ptr unsafe.Pointer, call C.cohort_monitor_fn, user unsafe.Pointer) *C.cohort_error) error {
 	var gone *callback
@@ -336,15 +335,15 @@ func (e *Executor) Wait() error {
 	return e.on(func(raw *C.cohort_executor) *C.cohort_error { return C.cohort_executor_wait(raw) })
 }
 
-// Memory says how many bytes it needs.
+// Memory returns its memory in bytes.
 func (e *Executor) Memory() (MemoryInfo, error) {
 	info := newMemoryInfo()
 	err := e.on(func(raw *C.cohort_executor) *C.cohort_error { return C.cohort_executor_memory(raw, info) })
 	return memoryInfoOf(info), err
 }
 
-// DebugText is the plan as text: the nodes, then the steps of the pass that ran last, each with what it computes and moves, the least time
-// that the machine would take for it, and the mean time that it took while a Trace ran.
+// DebugText is the plan as text: the nodes, then the steps of the latest pass, each with its operations and bytes, the least time that
+// the machine needs for them, and the mean time it took while a Trace was running.
 func (e *Executor) DebugText() (found string, err error) {
 	err = e.on(func(raw *C.cohort_executor) *C.cohort_error {
 		var text *C.char
@@ -355,7 +354,7 @@ func (e *Executor) DebugText() (found string, err error) {
 	return found, err
 }
 
-// Context says where it runs.
+// Context returns the context it runs on.
 func (e *Executor) Context() (Context, error) {
 	var found C.cohort_context
 	err := e.on(func(raw *C.cohort_executor) *C.cohort_error { return C.cohort_executor_context(raw, &found) })

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// A Source gives the batches of an epoch one by one; io.EOF ends it, and the next call begins another.
+// A Source returns the batches of an epoch one by one; io.EOF ends it, and the next call starts another.
 type Source interface {
 	Next(ctx context.Context) (*Batch, error)
 }
@@ -19,11 +19,11 @@ type SourceFunc func(ctx context.Context) (*Batch, error)
 // Next calls it.
 func (f SourceFunc) Next(ctx context.Context) (*Batch, error) { return f(ctx) }
 
-// Progress is where a fit is. At the end of an epoch EpochEnds is true, and Batch the number of batches.
+// Progress is the state of a fit. At the end of an epoch EpochEnds is true, and Batch the number of batches.
 type Progress struct {
 	Epoch, Batch int
 	EpochEnds    bool
-	Metric       *Metric // nil without one
+	Metric       *Metric // nil if there is none
 }
 
 type fitting struct {
@@ -36,24 +36,24 @@ type fitting struct {
 // A FitOption is a setting of Fit.
 type FitOption func(f *fitting)
 
-// Epochs is how often to go through the source; once without it.
+// Epochs sets the number of passes over the source; the default is one.
 func Epochs(num int) FitOption { return func(f *fitting) { f.epochs = num } }
 
-// UpdatesBy says how the devices' gradients are put together; by one update from the sum without it.
+// UpdatesBy sets how the devices' gradients are combined; the default is one update from the sum.
 func UpdatesBy(mode UpdateMode) FitOption { return func(f *fitting) { f.mode = mode } }
 
-// Measuring resets a metric at each epoch and updates it by each batch.
+// Measuring resets a metric at each epoch and updates it with each batch.
 func Measuring(metric *Metric) FitOption { return func(f *fitting) { f.metric = metric } }
 
-// Watching calls a function after each batch and at the end of each epoch. An error of its ends the fit, and comes out of it.
+// Watching calls a function after each batch and at the end of each epoch. An error of the function ends the fit, which returns it.
 func Watching(function func(p Progress) error) FitOption {
 	return func(f *fitting) { f.watch = append(f.watch, function) }
 }
 
-// Fit trains: forward, backward, update, batch by batch. When the context ends it stops between two batches, waits for what is queued, and
-// gives the context's error; the parameters are those of the last whole update.
+// Fit trains: forward, backward, update, batch by batch. When the context ends it stops between two batches, waits for queued work, and
+// returns the context's error; the parameters are those of the last complete update.
 //
-// The arrays of a batch are the source's, and used until the next call of it.
+// The arrays of a batch belong to the source, and are used until its next call.
 func (g *Group) Fit(ctx context.Context, source Source, optimizer *Optimizer, options ...FitOption) error {
 	return fit(ctx, source, options, func(batch *Batch, f *fitting) error {
 		if err := g.Forward(batch.Data, batch.Label, true); err != nil {
@@ -72,7 +72,7 @@ func (g *Group) Fit(ctx context.Context, source Source, optimizer *Optimizer, op
 	}, g.Wait)
 }
 
-// Fit trains as that of a group does, in the bucket of each batch.
+// Fit trains like that of a group, in the bucket of each batch.
 func (m *Manager) Fit(ctx context.Context, source Source, optimizer *Optimizer, options ...FitOption) error {
 	wait := func() error {
 		group, err := m.MainGroup()

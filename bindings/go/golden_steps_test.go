@@ -12,7 +12,7 @@ import (
 
 func errorsIs(err, class error) bool { return errors.Is(err, class) }
 
-// found is what a step gave.
+// found is the result of a step.
 type found = map[string]any
 
 func (s *scenario) step(step value) (any, error) {
@@ -125,7 +125,7 @@ func (s *scenario) createSGD(step value) (any, error) {
 		"on_store": cohort.UpdateModeOnStore, "per_device": cohort.UpdateModePerDevice, "no_store": cohort.UpdateModeNoStore,
 	}[step.text("mode")]
 	group := s.group(step)
-	if mode == cohort.UpdateModeOnStore { // which starts from device 0's parameters, and gives them to all
+	if mode == cohort.UpdateModeOnStore { // starts from device 0's parameters, and copies them to all
 		ok(group.AssignParams(ok(group.DeviceParams(0)), nil, true, false))
 	}
 	s.rules[step.text("optimizer")] = rule{sgd, mode}
@@ -264,13 +264,13 @@ func (s *scenario) setStates(step value, group *bound) error {
 	if !step.has("value") {
 		return group.SetStates(states)
 	}
-	if states != nil { // both at once cannot even be written here: they are two methods
+	if states != nil { // both at once cannot be expressed here: they are two methods
 		return cohort.ErrInvalidArgument
 	}
 	return group.FillStates(step.number("value", 0))
 }
 
-// targets are zeros for the mean of each array, of the type that the step asks for; only of the names it gives.
+// targets are zeros as targets for the means, of the type that the step asks for; only of the names it gives.
 func targets(step value, group *bound) (args, aux cohort.Params) {
 	zeros := func(list cohort.GroupList) cohort.Params {
 		made := cohort.Params{}
@@ -563,7 +563,7 @@ func (s *scenario) monitorStep(step value) (any, error) {
 
 // ---- managers
 
-// keyOf is a key as a scenario has it: text or a number.
+// keyOf is a key in a scenario: text or a number.
 func keyOf(key any) string {
 	if key == nil {
 		return ""
@@ -669,7 +669,7 @@ func (m *module) bind(step value) error {
 	return nil
 }
 
-// follow reshapes the group for arrays of other shapes.
+// follow reshapes the group to the shapes of the given arrays.
 func (m *module) follow(data, label []*cohort.NDArray) error {
 	like := func(descs []cohort.Desc, arrays []*cohort.NDArray) (made []cohort.Desc, same bool) {
 		same = true

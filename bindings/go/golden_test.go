@@ -16,8 +16,8 @@ import (
 	"cohort"
 )
 
-// Replays the scenarios of tests/golden/group, which record what MXNet 1.9.1 computed, through the types of this package. The format is
-// described in tests/golden/README.md.
+// Replays the scenarios of tests/golden/group, which record results of MXNet 1.9.1, with the types of this package.
+// tests/golden/README.md describes the format.
 func TestWhatMXNetComputedIsComputedHere(t *testing.T) {
 	folder, replayed := filepath.Join(root, "tests", "golden", "group"), 0
 	for _, entry := range ok(os.ReadDir(folder)) {
@@ -41,7 +41,7 @@ func TestWhatMXNetComputedIsComputedHere(t *testing.T) {
 	}
 }
 
-// A value is a step or a part of one, as JSON has it.
+// A value is a step or a part of one, in JSON's form.
 type value map[string]any
 
 func (v value) has(key string) bool { return v[key] != nil }
@@ -99,7 +99,7 @@ func ints(from any) []int {
 	return found
 }
 
-// The class that a word of a scenario stands for.
+// The error for each class that a scenario names.
 var classes = map[string]error{}
 
 func init() {
@@ -118,7 +118,7 @@ func init() {
 	}
 }
 
-// What a scenario has made, by name.
+// The objects of a scenario, by name.
 type scenario struct {
 	folder    string
 	head      value
@@ -152,7 +152,7 @@ func readScenario(folder string) *scenario {
 	return made
 }
 
-// end closes what has functions that refer to the scenario: nothing else ends it.
+// end closes objects with functions that refer to the scenario: nothing else frees them.
 func (s *scenario) end() {
 	for _, manager := range s.managers {
 		manager.Close()
@@ -162,7 +162,7 @@ func (s *scenario) end() {
 	}
 }
 
-// run runs all steps; a line for each thing that is not as expected.
+// run runs all steps; it returns a line for each difference.
 func (s *scenario) run() (lines []string) {
 	for i, one := range s.head.list("steps") {
 		step := value(one.(map[string]any))
@@ -349,7 +349,7 @@ func (s *scenario) symbolOf(key string) *cohort.Symbol {
 	return ok(cohort.LoadSymbol(s.pathOf(s.head.at("symbols").text(key))))
 }
 
-// group is that of a step, of a manager's the main one.
+// group is the group of a step, or the main one of a manager.
 func (s *scenario) group(step value) *bound {
 	switch {
 	case step.has("manager"):

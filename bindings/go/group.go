@@ -12,16 +12,16 @@ import (
 	"unsafe"
 )
 
-// A Group is one executor for each context, each batch split over them by workload.
+// A Group is one executor per context, each batch split over them by workload.
 type Group struct {
 	handle
 	symbol      *Symbol
 	numContexts int
 }
 
-func adoptGroup(raw *C.cohort_group, symbol *Symbol, numContexts int, turn *turn) *Group {
+func adoptGroup(raw *C.cohort_group, symbol *Symbol, numContexts int, lock *callLock) *Group {
 	made := &Group{symbol: symbol, numContexts: numContexts}
-	made.init("group", unsafe.Pointer(raw), freeGroup, turn)
+	made.init("group", unsafe.Pointer(raw), freeGroup, lock)
 	runtime.SetFinalizer(made, func(g *Group) { finalizer(&g.handle) })
 	return made
 }
@@ -51,18 +51,18 @@ func NewGroup(symbol *Symbol, contexts []Context, data, label []Desc, options ..
 				truth(!s.forInference), made, &raw)
 		})
 	}
-	var shared *turn
+	var shared *callLock
 	if s.sharedGroup != nil {
-		shared = s.sharedGroup.turn
+		shared = s.sharedGroup.lock
 	}
-	if err := taking(s.turns(shared), "group", run); err != nil {
+	if err := withLocks(s.locks(shared), "group", run); err != nil {
 		kept.Close()
 		return nil, err
 	}
 	return adoptGroup(raw, kept, len(contexts), shared), nil
 }
 
-// keptSymbol is a copy of the symbol that an object is made of, for as long as that lives.
+// keptSymbol is a copy of the symbol that an object is made from, which lives as long as the object.
 func keptSymbol(c *scratch, symbol *Symbol) (*Symbol, error) {
 	if symbol == nil {
 		c.pin(nil, "symbol")
@@ -73,7 +73,7 @@ func keptSymbol(c *scratch, symbol *Symbol) (*Symbol, error) {
 	return symbol.Copy()
 }
 
-// paramNames are NULL where they are not given: all arguments but data, labels and states.
+// paramNames are NULL if they are not given: all arguments but data, labels and states.
 func (s *settings) paramNames(c *scratch) (**C.char, C.size_t) {
 	if s.params == nil {
 		return nil, 0
@@ -81,7 +81,7 @@ func (s *settings) paramNames(c *scratch) (**C.char, C.size_t) {
 	return c.texts(s.params, "params"), C.size_t(len(s.params))
 }
 
-// Close frees the group, waiting for its queued work. Arrays that it has shown live on.
+// Close frees the group, after waiting for its queued work. Its arrays live on.
 func (g *Group) Close() error {
 	err := g.handle.Close()
 	if g.symbol != nil {
@@ -94,10 +94,10 @@ func (g *Group) on(f func(raw *C.cohort_group) *C.cohort_error) error {
 	return g.do(func(ptr unsafe.Pointer) *C.cohort_error { return f((*C.cohort_group)(ptr)) })
 }
 
-// NumContexts says on how many devices it is.
+// NumContexts returns the number of devices.
 func (g *Group) NumContexts() int { return g.numContexts }
 
-// Slices gives the rows of each device, begin and end.
+// Slices returns the rows of each device, begin and end.
 func (g *Group) Slices() ([][2]int, error) {
 	found := make([][2]int, g.numContexts)
 	for device := range found {
@@ -112,14 +112,14 @@ func (g *Group) Slices() ([][2]int, error) {
 	return found, nil
 }
 
-// BatchSize says how many samples a batch has; 0 if nothing is batched.
+// BatchSize returns the number of samples in a batch; 0 if nothing has a batch axis.
 func (g *Group) BatchSize() (int, error) {
 	var size C.int64_t
 	err := g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_batch_size(raw, &size) })
 	return int(size), err
 }
 
-// Axes gives the batch axis of each entry of a list: GroupListData, GroupListLabels or GroupListOutputs; -1: not batched.
+// Axes returns the batch axis of each entry of a list: GroupListData, GroupListLabels or GroupListOutputs; -1 if it has none.
 func (g *Group) Axes(list GroupList) ([]int, error) {
 	num, err := g.num(list)
 	found := make([]int, num)
@@ -143,7 +143,7 @@ func (g *Group) num(list GroupList) (int, error) {
 	return int(num), err
 }
 
-// Names gives the names of a list, such as GroupListParams.
+// Names returns the names of a list, such as GroupListParams.
 func (g *Group) Names(list GroupList) ([]string, error) {
 	num, err := g.num(list)
 	if err != nil {
@@ -159,7 +159,7 @@ func (g *Group) Names(list GroupList) ([]string, error) {
 	})
 }
 
-// OutputShapes gives names and shapes of the joined outputs, known before any pass.
+// OutputShapes returns names and shapes of the joined outputs, known before any pass.
 func (g *Group) OutputShapes() ([]Desc, error) {
 	var list *C.cohort_descs
 	if err := g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_output_shapes(raw, &list) }); err != nil {
@@ -169,7 +169,7 @@ func (g *Group) OutputShapes() ([]Desc, error) {
 	return readDescs(list)
 }
 
-// Executor is one device's. It shares the group's turn.
+// Executor returns one device's executor. It is locked together with the group.
 func (g *Group) Executor(device int) (*Executor, error) {
 	var made *C.cohort_executor
 	err := g.on(func(raw *C.cohort_group) *C.cohort_error {
@@ -178,7 +178,7 @@ func (g *Group) Executor(device int) (*Executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newExecutor(made, g.turn), nil
+	return newExecutor(made, g.lock), nil
 }
 
 func (g *Group) withDescs(data, label []Desc, f func(raw *C.cohort_group, data, label *C.cohort_descs) *C.cohort_error) error {
@@ -191,7 +191,7 @@ func (g *Group) withDescs(data, label []Desc, f func(raw *C.cohort_group, data, 
 	return g.on(func(raw *C.cohort_group) *C.cohort_error { return f(raw, given, labels) })
 }
 
-// Bind binds from scratch: new arrays of zeros. Without rebind it is refused, for callers that mean a group that is not bound yet.
+// Bind binds again: new arrays of zeros. Without rebind it is refused, for callers that expect a group that is not bound yet.
 func (g *Group) Bind(data, label []Desc, rebind bool) error {
 	return g.withDescs(data, label, func(raw *C.cohort_group, data, label *C.cohort_descs) *C.cohort_error {
 		return C.cohort_group_bind(raw, data, label, nil, truth(rebind))
@@ -222,7 +222,7 @@ func (g *Group) Forward(data, label []*NDArray, isTrain bool) error {
 	})
 }
 
-// flat puts what each device has one behind the other.
+// flat puts the arrays of all devices into one list.
 func flat(devices [][]*NDArray, what string) (all []*NDArray, each int, err error) {
 	for i, device := range devices {
 		if i == 0 {
@@ -236,7 +236,7 @@ func flat(devices [][]*NDArray, what string) (all []*NDArray, each int, err erro
 	return all, each, nil
 }
 
-// ForwardPresliced runs a forward pass of a batch that is split already: the arrays of each device.
+// ForwardPresliced runs a forward pass over a batch that is sliced already: the arrays of each device.
 func (g *Group) ForwardPresliced(data, label [][]*NDArray, isTrain bool) error {
 	all, num, err := flat(data, "data")
 	if err != nil {
@@ -287,7 +287,7 @@ func (g *Group) Update(optimizer *Optimizer, mode UpdateMode) error {
 	})
 }
 
-// UpdateMetric updates a metric once for each device.
+// UpdateMetric updates a metric once per device.
 func (g *Group) UpdateMetric(metric *Metric, labels ...*NDArray) error {
 	var c scratch
 	defer c.end()
@@ -299,7 +299,7 @@ func (g *Group) UpdateMetric(metric *Metric, labels ...*NDArray) error {
 	})
 }
 
-// UpdateMetricPresliced does so with labels that are split already: those of each device.
+// UpdateMetricPresliced does so with labels that are sliced already: those of each device.
 func (g *Group) UpdateMetricPresliced(metric *Metric, labels [][]*NDArray) error {
 	all, each, err := flat(labels, "labels")
 	if err != nil {
@@ -315,8 +315,8 @@ func (g *Group) UpdateMetricPresliced(metric *Metric, labels [][]*NDArray) error
 	})
 }
 
-// Merged gives the arrays of a list joined over the devices: GroupListOutputs, GroupListInputGrads or GroupListStates; good until the next
-// pass.
+// Merged returns the arrays of a list joined over the devices: GroupListOutputs, GroupListInputGrads or GroupListStates; valid until the
+// next pass.
 func (g *Group) Merged(list GroupList) ([]*NDArray, error) {
 	num, err := g.num(list)
 	if err != nil {
@@ -336,7 +336,7 @@ func (g *Group) Merged(list GroupList) ([]*NDArray, error) {
 	return found, nil
 }
 
-// MergedAt gives one of them.
+// MergedAt returns one of them.
 func (g *Group) MergedAt(list GroupList, index int) (*NDArray, error) {
 	var array *C.cohort_ndarray
 	err := g.on(func(raw *C.cohort_group) *C.cohort_error {
@@ -348,12 +348,12 @@ func (g *Group) MergedAt(list GroupList, index int) (*NDArray, error) {
 	return newNDArray(array), nil
 }
 
-// Outputs gives the outputs, joined over the devices; good until the next pass.
+// Outputs returns the outputs, joined over the devices; valid until the next pass.
 func (g *Group) Outputs() ([]*NDArray, error) { return g.Merged(GroupListOutputs) }
 
-// InputGrads gives the gradients of the data, joined over the devices; those that there are.
+// InputGrads returns the existing gradients of the data, joined over the devices.
 func (g *Group) InputGrads() ([]*NDArray, error) {
-	var first *C.cohort_ndarray // which says what is wrong where there are none
+	var first *C.cohort_ndarray // reports an error if there are none
 	if err := g.on(func(raw *C.cohort_group) *C.cohort_error {
 		return C.cohort_group_array(raw, C.cohort_group_list(GroupListInputGrads), 0, 0, &first)
 	}); err != nil {
@@ -363,7 +363,7 @@ func (g *Group) InputGrads() ([]*NDArray, error) {
 	return g.Merged(GroupListInputGrads)
 }
 
-// OfDevice gives the arrays of a list on one device, live, in order and with their names.
+// OfDevice returns the arrays of a list on one device, live, in order and with their names.
 func (g *Group) OfDevice(list GroupList, device int) ([]NamedArray, error) {
 	var made *C.cohort_arrays
 	if err := g.on(func(raw *C.cohort_group) *C.cohort_error {
@@ -375,28 +375,28 @@ func (g *Group) OfDevice(list GroupList, device int) ([]NamedArray, error) {
 	return readArrays(made)
 }
 
-// DeviceParams gives the parameters of one device by name, live.
+// DeviceParams returns the parameters of one device by name, live.
 func (g *Group) DeviceParams(device int) (Params, error) {
 	return byName(g.OfDevice(GroupListParams, device))
 }
 
-// DeviceGrads gives their gradients, live.
+// DeviceGrads returns their gradients, live.
 func (g *Group) DeviceGrads(device int) (Params, error) {
 	return byName(g.OfDevice(GroupListGrads, device))
 }
 
-// DeviceAux gives the auxiliary states of one device, live.
+// DeviceAux returns the auxiliary states of one device, live.
 func (g *Group) DeviceAux(device int) (Params, error) {
 	return byName(g.OfDevice(GroupListAux, device))
 }
 
-// SetParams copies parameters and auxiliary states to every device. All have to be there.
+// SetParams copies parameters and auxiliary states to every device. All are required.
 func (g *Group) SetParams(args, aux Params) error {
 	_, err := g.AssignParams(args, aux, false, false)
 	return err
 }
 
-// AssignParams does so where some may be missing, whose names come back, or names unknown.
+// AssignParams does so, but some may be missing, whose names are returned, or unknown.
 func (g *Group) AssignParams(args, aux Params, allowMissing, allowExtra bool) ([]string, error) {
 	var c scratch
 	defer c.end()
@@ -419,7 +419,7 @@ func (g *Group) AssignParams(args, aux Params, allowMissing, allowExtra bool) ([
 	return names, err
 }
 
-// Params gives parameters and auxiliary states, the mean over the devices.
+// Params returns parameters and auxiliary states, as means over the devices.
 func (g *Group) Params() (args, aux Params, err error) {
 	var lists [2]*C.cohort_arrays
 	if err := g.on(func(raw *C.cohort_group) *C.cohort_error {
@@ -436,7 +436,7 @@ func (g *Group) Params() (args, aux Params, err error) {
 	return args, aux, err
 }
 
-// ParamsInto writes the mean over the devices into arrays of the caller's, of which there is one for each.
+// ParamsInto writes the means over the devices into arrays of the caller's, of which there must be one for each.
 func (g *Group) ParamsInto(args, aux Params) error {
 	var c scratch
 	defer c.end()
@@ -447,7 +447,7 @@ func (g *Group) ParamsInto(args, aux Params) error {
 	return g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_get_params(raw, given, states) })
 }
 
-// InitParams fills all parameters by an initializer, the same on every device.
+// InitParams fills all parameters with an initializer, equally on every device.
 func (g *Group) InitParams(initializer *Initializer) error {
 	args, aux, err := g.Params()
 	if err != nil {
@@ -464,7 +464,7 @@ func (g *Group) InitParams(initializer *Initializer) error {
 	return g.SetParams(args, aux)
 }
 
-// SetStates sets the states of every device: for each state an array for each device. They stay until set again.
+// SetStates sets the states of every device: for each state an array per device. They stay until they are set again.
 func (g *Group) SetStates(states [][]*NDArray) error {
 	all, devices, err := flat(states, "states")
 	if err != nil {
@@ -489,7 +489,7 @@ func (g *Group) FillStates(value float64) error {
 	})
 }
 
-// SetMonitor calls a function with name and array of each output of each operator, device after device; nil: no more.
+// SetMonitor calls a function with name and array of each output of each operator, device after device; nil removes it.
 func (g *Group) SetMonitor(function func(name string, array *NDArray) error, all bool) error {
 	return g.setMonitor(function, func(ptr unsafe.Pointer, call C.cohort_monitor_fn, user unsafe.Pointer) *C.cohort_error {
 		return C.cohort_group_set_monitor((*C.cohort_group)(ptr), call, user, truth(all))
@@ -501,7 +501,7 @@ func (g *Group) Wait() error {
 	return g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_wait(raw) })
 }
 
-// SplitSlices gives the rows of each device for a batch over shares.
+// SplitSlices returns the rows of each device, for a batch size and shares.
 func SplitSlices(batchSize int, workload []float64, rounding Rounding) ([][2]int, error) {
 	begin, end := make([]C.int64_t, len(workload)+1), make([]C.int64_t, len(workload)+1)
 	var c scratch
@@ -521,14 +521,14 @@ func SplitSlices(batchSize int, workload []float64, rounding Rounding) ([][2]int
 	return found, nil
 }
 
-// Memory says how many bytes a device needs.
+// Memory returns the memory of a device in bytes.
 func (g *Group) Memory(device int) (MemoryInfo, error) {
 	info := newMemoryInfo()
 	err := g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_memory(raw, C.size_t(device), info) })
 	return memoryInfoOf(info), err
 }
 
-// Descs gives the descriptors that the group is bound to: GroupListData or GroupListLabels.
+// Descs returns the descriptors that the group is bound to: GroupListData or GroupListLabels.
 func (g *Group) Descs(list GroupList) ([]Desc, error) {
 	var made *C.cohort_descs
 	if err := g.on(func(raw *C.cohort_group) *C.cohort_error {
@@ -540,7 +540,7 @@ func (g *Group) Descs(list GroupList) ([]Desc, error) {
 	return readDescs(made)
 }
 
-// Contexts gives the devices.
+// Contexts returns the devices.
 func (g *Group) Contexts() ([]Context, error) {
 	found := make([]Context, g.numContexts)
 	for i := range found {
@@ -567,7 +567,7 @@ func (g *Group) Load(data, label []*NDArray) error {
 	})
 }
 
-// Run runs a forward pass over what is loaded.
+// Run runs a forward pass over the loaded batch.
 func (g *Group) Run(isTrain bool) error {
 	return g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_run(raw, C.int32_t(truth(isTrain))) })
 }

@@ -23,54 +23,54 @@ import (
 	"unsafe"
 )
 
-// ---- turns
+// ---- locks
 
-// A turn is had by one goroutine at a time. The objects that the library counts as one share it: groups and executors with common
-// memory, a manager and its groups.
-type turn struct {
+// A callLock is held by one goroutine at a time during a call. Objects that the library counts as one share it: groups and executors with
+// common memory, a manager and its groups.
+type callLock struct {
 	number uint64
 	mutex  sync.Mutex
 }
 
-var numTurns uint64
+var numCallLocks uint64
 
-func newTurn() *turn { return &turn{number: atomic.AddUint64(&numTurns, 1)} }
+func newCallLock() *callLock { return &callLock{number: atomic.AddUint64(&numCallLocks, 1)} }
 
-// take waits for the turn. A callback does not: it may run in a call on that very object.
-func (t *turn) take(what string) error {
-	if t.mutex.TryLock() {
+// acquire waits for the lock. A callback does not: it may run in a call on that very object.
+func (l *callLock) acquire(what string) error {
+	if l.mutex.TryLock() {
 		return nil
 	}
 	if inCallback() {
-		return newError(ErrorClassState, what, "%s: it is in use, and a callback does not wait for it", what)
+		return newError(ErrorClassState, what, "%s: the object is in use, and a callback cannot wait for it", what)
 	}
-	t.mutex.Lock()
+	l.mutex.Lock()
 	return nil
 }
 
-func (t *turn) end() { t.mutex.Unlock() }
+func (l *callLock) release() { l.mutex.Unlock() }
 
 // ---- handles
 
-// A handle is what all objects of this package are: something of the library's that is freed once, when nobody uses it any more.
+// A handle is the base of all objects of this package: an object of the library that is freed once, when nobody uses it any more.
 type handle struct {
 	what  string
 	free  func(unsafe.Pointer)
-	turn  *turn
-	mutex sync.Mutex // guards the rest
+	lock  *callLock
+	mutex sync.Mutex // guards the fields below
 	ptr   unsafe.Pointer
 	pins  int
-	held  []*callback // let go behind its end
+	held  []*callback // released when the object has been freed
 
 	monitor *callback
-	unset   func(ptr unsafe.Pointer) // takes the monitor away before the object is freed: the library may keep what runs it
+	unset   func(ptr unsafe.Pointer) // removes the monitor before the object is freed, because the library may keep the executor that runs it
 }
 
-func (h *handle) init(what string, ptr unsafe.Pointer, free func(unsafe.Pointer), turn *turn) {
-	if turn == nil {
-		turn = newTurn()
+func (h *handle) init(what string, ptr unsafe.Pointer, free func(unsafe.Pointer), lock *callLock) {
+	if lock == nil {
+		lock = newCallLock()
 	}
-	h.what, h.ptr, h.free, h.turn = what, ptr, free, turn
+	h.what, h.ptr, h.free, h.lock = what, ptr, free, lock
 }
 
 // pin keeps the object from being freed until unpin.
@@ -94,10 +94,11 @@ func (h *handle) unpin() {
 	}
 }
 
-// Pins of an object that has been closed while it was in use.
+// Added to the pins of an object that is closed while it is in use.
 const closing = -1 << 30
 
-// Close frees the object, waiting for its queued work; if it is in use, whoever uses it last frees it. Closing twice does nothing.
+// Close frees the object, after waiting for its queued work; if it is in use, the last call that uses it frees it. Closing twice does
+// nothing.
 func (h *handle) Close() error {
 	h.close(inCallback())
 	return nil
@@ -118,12 +119,12 @@ func (h *handle) close(later bool) {
 }
 
 func (h *handle) release(later bool) {
-	if !h.turn.mutex.TryLock() {
-		if later { // a finalizer waits for nobody, and a callback may run in a call that has the turn
+	if !h.lock.mutex.TryLock() {
+		if later { // a finalizer must not wait, and a callback may run in a call that holds the lock
 			go h.release(false)
 			return
 		}
-		h.turn.mutex.Lock()
+		h.lock.mutex.Lock()
 	}
 	h.mutex.Lock()
 	ptr := h.ptr
@@ -137,7 +138,7 @@ func (h *handle) release(later bool) {
 	h.free(ptr)
 	ended := takeOutcome()
 	runtime.UnlockOSThread()
-	h.turn.end()
+	h.lock.release()
 	for _, one := range h.held {
 		one.letGo()
 	}
@@ -146,56 +147,56 @@ func (h *handle) release(later bool) {
 	}
 }
 
-// keep lets go of a callback when the object has been freed.
+// keep releases a callback when the object has been freed.
 func (h *handle) keep(one *callback) {
 	h.mutex.Lock()
 	h.held = append(h.held, one)
 	h.mutex.Unlock()
 }
 
-// do makes a call on the object, which is nobody else's for that time.
+// do makes a call on the object, which nobody else uses meanwhile.
 func (h *handle) do(f func(ptr unsafe.Pointer) *C.cohort_error) error {
 	ptr, err := h.pin()
 	if err != nil {
 		return err
 	}
 	defer h.unpin()
-	if err := h.turn.take(h.what); err != nil {
+	if err := h.lock.acquire(h.what); err != nil {
 		return err
 	}
-	defer h.turn.end()
+	defer h.lock.release()
 	return call(func() *C.cohort_error { return f(ptr) })
 }
 
-// taking takes the turns of several objects, in an order that all keep to.
-func taking(turns []*turn, what string, f func() error) error {
-	ordered := append([]*turn(nil), turns...)
+// withLocks runs f holding several objects' locks, acquired in the same order everywhere.
+func withLocks(locks []*callLock, what string, f func() error) error {
+	ordered := append([]*callLock(nil), locks...)
 	sort.Slice(ordered, func(i, j int) bool { return ordered[i].number < ordered[j].number })
 	for i, one := range ordered {
 		if i > 0 && one == ordered[i-1] {
 			continue
 		}
-		if err := one.take(what); err != nil {
+		if err := one.acquire(what); err != nil {
 			return err
 		}
-		defer one.end()
+		defer one.release()
 	}
 	return f()
 }
 
-// finalizer is what the garbage collector calls on objects that nobody has closed.
+// finalizer is called by the garbage collector on objects that have not been closed.
 func finalizer(h *handle) { h.close(true) }
 
-// ---- calls, and what callbacks end with
+// ---- calls, and the outcomes of callbacks
 
-// An outcome is what a callback ended with, on its way to behind the call that it runs in.
+// An outcome is the error or panic of a callback, on its way out of the call that it runs in.
 type outcome struct {
 	panicked bool
 	value    any
 }
 
-// Callbacks run on the thread of the call that they run in. Of calls inside callbacks the innermost one takes the outcome: none is there
-// while another callback runs.
+// Callbacks run on the thread of the call that they run in. With calls inside callbacks the innermost one takes the outcome: while
+// another callback runs there is none.
 var (
 	threads     sync.Mutex // guards the next two
 	outcomes    = map[uintptr]*outcome{}
@@ -232,7 +233,7 @@ func inCallback() bool {
 	return callbacksIn[thisThread()] > 0
 }
 
-// call turns what a call returned into an error. What a callback in it failed or panicked with goes on from here.
+// call turns the error that a call returned into a Go error. Errors and panics of callbacks in the call come out here.
 func call(f func() *C.cohort_error) error {
 	runtime.LockOSThread()
 	failed := f()
@@ -251,7 +252,7 @@ func call(f func() *C.cohort_error) error {
 	return ended.value.(error)
 }
 
-// guarded runs what a callback does: 0, or 1 for what failed, which is kept. After that no callback runs in the same call.
+// guarded runs the body of a callback: 0, or 1 for a failure, which is kept. After that no callback runs in the same call.
 func guarded(f func() error) (status C.int32_t) {
 	thread := thisThread()
 	threads.Lock()
@@ -289,13 +290,13 @@ func guarded(f func() error) (status C.int32_t) {
 
 // ---- callbacks
 
-// A callback is a Go value that C finds again by an address of C's.
+// A callback is a Go value that is found again from a C address.
 type callback struct {
 	cell    unsafe.Pointer
 	holders int32
 }
 
-var numCells int32 // how many there are: tests end with none
+var numCells int32 // how many there are: tests must end with none
 
 func newCallback(value any) *callback {
 	atomic.AddInt32(&numCells, 1)
@@ -323,9 +324,9 @@ func dropCell(cell unsafe.Pointer) {
 	C.free(cell)
 }
 
-// ---- what goes in
+// ---- arguments
 
-// A scratch is C's memory for the time of a call: Go's must not hold addresses of Go's there.
+// A scratch is C memory for the duration of a call, because Go memory that C reads must not contain Go pointers.
 type scratch struct {
 	memory []unsafe.Pointer
 	pinned []*handle
@@ -335,10 +336,10 @@ type scratch struct {
 	readsSymbols bool
 }
 
-// Symbols are read as arguments by several calls at once, and changed by one alone.
+// Symbols are read as arguments by several calls at once, but changed by only one.
 var symbols sync.RWMutex
 
-// readSymbols keeps symbols from being changed until the end.
+// readSymbols prevents changes of symbols until the end of the call.
 func (s *scratch) readSymbols() {
 	if !s.readsSymbols {
 		symbols.RLock()
@@ -361,14 +362,14 @@ func (s *scratch) end() {
 	}
 }
 
-// fail keeps the first error; nil is none.
+// fail records the first error; nil is ignored.
 func (s *scratch) fail(err error) {
 	if s.err == nil && err != nil {
 		s.err = err
 	}
 }
 
-// bytes gives memory of at least one byte, so that an empty list is not NULL.
+// bytes returns memory of at least one byte, so that an empty list is not NULL.
 func (s *scratch) bytes(size int) unsafe.Pointer {
 	made := C.calloc(1, C.size_t(size)+1)
 	s.memory = append(s.memory, made)
@@ -387,7 +388,7 @@ func (s *scratch) text(from, what string) *C.char {
 	return made
 }
 
-// textOrNull takes "" for none.
+// textOrNull returns NULL for "".
 func (s *scratch) textOrNull(from, what string) *C.char {
 	if from == "" {
 		return nil
@@ -404,7 +405,7 @@ func (s *scratch) texts(from []string, what string) **C.char {
 	return (**C.char)(made)
 }
 
-// listIn copies numbers or structs without addresses.
+// listIn copies numbers or structs without pointers.
 func listIn[T any, U any](s *scratch, from []T, as func(T) U) *U {
 	var sample U
 	made := s.bytes(len(from) * int(unsafe.Sizeof(sample)))
@@ -427,7 +428,7 @@ func (s *scratch) contexts(from []Context) *C.cohort_context {
 	return listIn(s, from, func(one Context) C.cohort_context { return one.raw() })
 }
 
-// pin gives the address of an object that is used as an argument. None is nil.
+// pin returns the address of an object that is used as an argument. nil is refused.
 func (s *scratch) pin(h *handle, what string) unsafe.Pointer {
 	if h == nil {
 		s.fail(newError(ErrorClassInvalidArgument, what, "%s: expected an object, found nil", what))
@@ -449,7 +450,7 @@ func truth(value bool) C.cohort_bool {
 	return 0
 }
 
-// ---- what comes out
+// ---- results
 
 func goText(from *C.char) string {
 	if from == nil {
@@ -478,7 +479,7 @@ func checkLengths(first, second int, what string) error {
 	return newError(ErrorClassInvalidArgument, what, "%s: expected %d, found %d", what, first, second)
 }
 
-// describe gives a value in a message, cut short.
+// describe returns a value for a message, shortened.
 func describe(value any) string {
 	shown := fmt.Sprint(value)
 	if len(shown) > 60 {

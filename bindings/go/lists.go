@@ -33,7 +33,7 @@ func sortedKeys[T any](from map[string]T) []string {
 	return keys
 }
 
-// arrays makes a list for the time of a call.
+// arrays makes a list for the duration of a call.
 func (s *scratch) arrays(from Params, what string) *C.cohort_arrays {
 	var made *C.cohort_arrays
 	if err := call(func() *C.cohort_error { return C.cohort_arrays_create(&made) }); err != nil {
@@ -59,7 +59,7 @@ func (s *scratch) arrays(from Params, what string) *C.cohort_arrays {
 	return made
 }
 
-// descs makes a list of descriptors for the time of a call.
+// descs makes a list of descriptors for the duration of a call.
 func (s *scratch) descs(from []Desc) *C.cohort_descs {
 	var made *C.cohort_descs
 	if err := call(func() *C.cohort_error { return C.cohort_descs_create(&made) }); err != nil {
@@ -73,7 +73,7 @@ func (s *scratch) descs(from []Desc) *C.cohort_descs {
 	return made
 }
 
-// addDesc appends a descriptor; one of UnknownShape axes has none.
+// addDesc appends a descriptor; with UnknownShape axes it has no shape.
 func (s *scratch) addDesc(to *C.cohort_descs, one Desc, axes int) {
 	name, shape, layout := s.text(one.Name, "descriptor"), s.shape(one.Shape), s.textOrNull(one.Layout, "layout")
 	if axes == UnknownShape {
@@ -87,7 +87,7 @@ func (s *scratch) addDesc(to *C.cohort_descs, one Desc, axes int) {
 	}))
 }
 
-// known makes descriptors of shapes and types by name, either of which may be left open.
+// known makes descriptors from shapes and types by name, either of which may be missing.
 func (s *scratch) known(shapes map[string][]int, types map[string]Dtype) *C.cohort_descs {
 	made := s.descs(nil)
 	for _, name := range sortedKeys(shapes) {
@@ -108,10 +108,10 @@ func (s *scratch) known(shapes map[string][]int, types map[string]Dtype) *C.coho
 // A NamedArray is an entry of a list.
 type NamedArray struct {
 	Name  string
-	Array *NDArray // nil: an entry without one
+	Array *NDArray // nil: an entry without an array
 }
 
-// readArrays reads a list. Of a lent one handles are made, too.
+// readArrays reads a list. The handles of a list that a callback was given are created here, too.
 func readArrays(list *C.cohort_arrays) ([]NamedArray, error) {
 	var num C.size_t
 	if err := call(func() *C.cohort_error { return C.cohort_arrays_num(list, &num) }); err != nil {
@@ -132,7 +132,7 @@ func readArrays(list *C.cohort_arrays) ([]NamedArray, error) {
 	return found, nil
 }
 
-// takeArrays makes the call that gives a list, and reads it.
+// takeArrays makes a call that returns a list, and reads it.
 func takeArrays(make func(out **C.cohort_arrays) *C.cohort_error) ([]NamedArray, error) {
 	var list *C.cohort_arrays
 	if err := call(func() *C.cohort_error { return make(&list) }); err != nil {
@@ -165,7 +165,7 @@ func byName(entries []NamedArray, err error) (Params, error) {
 	return found, nil
 }
 
-// readDescs reads a list of descriptors; a shape that is not known is nil.
+// readDescs reads a list of descriptors; an unknown shape is nil.
 func readDescs(list *C.cohort_descs) ([]Desc, error) {
 	var num C.size_t
 	if err := call(func() *C.cohort_error { return C.cohort_descs_num(list, &num) }); err != nil {
@@ -199,7 +199,7 @@ func lengthsOf(shape []C.int64_t) []int {
 	return found
 }
 
-// Load reads the arrays of a .params, .npy or .npz file, with their names; "" where it has none.
+// Load reads the arrays of a .params, .npy or .npz file, with their names; "" if it has none.
 func Load(path string) ([]NamedArray, error) {
 	var s scratch
 	defer s.end()
@@ -224,7 +224,7 @@ func Save(path string, arrays Params) error {
 	return call(func() *C.cohort_error { return C.cohort_arrays_save(list, to) })
 }
 
-// optional gives the address of an object that may be nil.
+// optional returns the address of an object that may be nil.
 func (s *scratch) optional(h *handle, what string) unsafe.Pointer {
 	if h == nil {
 		return nil
@@ -232,7 +232,7 @@ func (s *scratch) optional(h *handle, what string) unsafe.Pointer {
 	return s.pin(h, what)
 }
 
-// LoadBytes reads what Load reads from memory.
+// LoadBytes reads from memory, like Load.
 func LoadBytes(file []byte) ([]NamedArray, error) {
 	data, size := memoryOf(file)
 	return takeArrays(func(out **C.cohort_arrays) *C.cohort_error {
@@ -240,7 +240,7 @@ func LoadBytes(file []byte) ([]NamedArray, error) {
 	})
 }
 
-// SaveBytes gives a .params file in memory.
+// SaveBytes returns a .params file in memory.
 func SaveBytes(arrays Params) ([]byte, error) {
 	var s scratch
 	defer s.end()
@@ -259,7 +259,7 @@ func SaveBytes(arrays Params) ([]byte, error) {
 	return found[:int(size)], err
 }
 
-// SaveNPY writes one array as a .npy file, as NumPy reads it.
+// SaveNPY writes one array as a NumPy .npy file.
 func SaveNPY(path string, array *NDArray) error {
 	var s scratch
 	defer s.end()
@@ -270,7 +270,7 @@ func SaveNPY(path string, array *NDArray) error {
 	return call(func() *C.cohort_error { return C.cohort_arrays_save_npy(list, to) })
 }
 
-// SaveNPZ writes a .npz file, as NumPy reads it.
+// SaveNPZ writes a NumPy .npz file.
 func SaveNPZ(path string, arrays Params) error {
 	var s scratch
 	defer s.end()

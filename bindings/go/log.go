@@ -12,10 +12,10 @@ import (
 	"unsafe"
 )
 
-// A LogReceiver gets the library's messages until it is closed. Without any, warnings go to stderr.
+// A LogReceiver receives the library's messages until it is closed. Without any receiver, warnings go to stderr.
 type LogReceiver struct{ handle }
 
-// ReceiveLog hands each message from a level on to a function, on one thread at a time. It must not use this package.
+// ReceiveLog calls a function with each message from a level on, on one thread at a time. The function must not use this package.
 func ReceiveLog(lowest LogLevel, function func(level LogLevel, message string)) (*LogReceiver, error) {
 	if function == nil {
 		return nil, newError(ErrorClassInvalidArgument, "ReceiveLog", "ReceiveLog: expected a function, found nil")

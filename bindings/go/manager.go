@@ -12,16 +12,17 @@ import (
 	"unsafe"
 )
 
-// A Manager is a group for each bucket of a bucketing network, all on the parameters of the main one. A bucket is bound when its key first
-// comes with a batch; the one of the latest batch is current.
+// A Manager is a group for each bucket of a bucketing network, all with the parameters of the main group. A bucket is bound when its key
+// first occurs with a batch; that of the latest batch is current.
 type Manager struct {
 	handle
 	symbol      *Symbol
 	numContexts int
 }
 
-// NewManager binds the main group: symbol is of the default bucket, the largest, and descriptors are batched along the first axis, whose
-// length is not read. Options: WithBuckets, WithBucketSymbols, WithWorkload, WithParams, WithStates, WithCompute, BackwardOnce, Recompute, WithThreads, WithSeed.
+// NewManager binds the main group: symbol is that of the default bucket, the largest, and descriptors are batched along the first axis,
+// whose length is ignored. Options: WithBuckets, WithBucketSymbols, WithWorkload, WithParams, WithStates, WithCompute, BackwardOnce,
+// Recompute, WithThreads, WithSeed.
 func NewManager(symbol *Symbol, contexts []Context, batchSize int, data, label []Desc, options ...Option) (*Manager, error) {
 	s, err := settingsOf("NewManager", options, "WithBuckets", "WithBucketSymbols", "WithWorkload", "WithParams", "WithStates",
 		"WithCompute", "BackwardOnce", "Recompute", "WithThreads", "WithSeed")
@@ -69,7 +70,7 @@ func (s *settings) newManager(symbol *Symbol, contexts []Context, batchSize int,
 	return made, nil
 }
 
-// Close frees the manager, waiting for the queued work of its groups.
+// Close frees the manager, after waiting for the queued work of its groups.
 func (m *Manager) Close() error {
 	err := m.handle.Close()
 	if m.symbol != nil {
@@ -82,7 +83,7 @@ func (m *Manager) on(f func(raw *C.cohort_manager) *C.cohort_error) error {
 	return m.do(func(ptr unsafe.Pointer) *C.cohort_error { return f((*C.cohort_manager)(ptr)) })
 }
 
-// Slices gives the rows of each device, the same in all buckets.
+// Slices returns the rows of each device, the same in all buckets.
 func (m *Manager) Slices() ([][2]int, error) {
 	found := make([][2]int, m.numContexts)
 	for device := range found {
@@ -97,7 +98,7 @@ func (m *Manager) Slices() ([][2]int, error) {
 	return found, nil
 }
 
-// Buckets gives the keys of the buckets that have been made, sorted.
+// Buckets returns the keys of the buckets made so far, sorted.
 func (m *Manager) Buckets() ([]string, error) {
 	var found []string
 	for {
@@ -124,24 +125,25 @@ func (m *Manager) group(give func(raw *C.cohort_manager, out **C.cohort_group) *
 	if err := m.on(func(raw *C.cohort_manager) *C.cohort_error { return give(raw, &made) }); err != nil {
 		return nil, err
 	}
-	return adoptGroup(made, nil, m.numContexts, m.turn), nil
+	return adoptGroup(made, nil, m.numContexts, m.lock), nil
 }
 
-// MainGroup is the group of the default bucket, to be looked at and run. It shares the manager's turn.
+// MainGroup returns the group of the default bucket, for reading and running. It is locked together with the manager.
 func (m *Manager) MainGroup() (*Group, error) {
 	return m.group(func(raw *C.cohort_manager, out **C.cohort_group) *C.cohort_error {
 		return C.cohort_manager_main_group(raw, out)
 	})
 }
 
-// CurrentGroup is the group of the batch loaded last.
+// CurrentGroup returns the group of the batch loaded last.
 func (m *Manager) CurrentGroup() (*Group, error) {
 	return m.group(func(raw *C.cohort_manager, out **C.cohort_group) *C.cohort_error {
 		return C.cohort_manager_current_group(raw, out)
 	})
 }
 
-// A Batch is what one pass takes. BucketKey and the descriptors are for managers with buckets; the latter are read if the bucket is new.
+// A Batch is the input of one pass. BucketKey and the descriptors are for managers with buckets; the latter are read if the bucket is
+// new.
 type Batch struct {
 	Data, Label           []*NDArray
 	BucketKey             string
@@ -174,7 +176,7 @@ func (m *Manager) Forward(isTrain bool) error {
 	})
 }
 
-// Backward runs its backward pass.
+// Backward runs a backward pass of the current group.
 func (m *Manager) Backward() error {
 	return m.on(func(raw *C.cohort_manager) *C.cohort_error { return C.cohort_manager_backward(raw) })
 }
@@ -188,7 +190,7 @@ func (m *Manager) Update(optimizer *Optimizer, mode UpdateMode) error {
 	})
 }
 
-// UpdateMetric updates a metric once for each device.
+// UpdateMetric updates a metric once per device.
 func (m *Manager) UpdateMetric(metric *Metric, labels ...*NDArray) error {
 	var c scratch
 	defer c.end()
@@ -200,7 +202,7 @@ func (m *Manager) UpdateMetric(metric *Metric, labels ...*NDArray) error {
 	})
 }
 
-// UpdateMetricPresliced does so with labels that are split already: those of each device.
+// UpdateMetricPresliced does so with labels that are sliced already: those of each device.
 func (m *Manager) UpdateMetricPresliced(metric *Metric, labels [][]*NDArray) error {
 	all, each, err := flat(labels, "labels")
 	if err != nil {
@@ -226,21 +228,21 @@ func (m *Manager) withParams(args, aux Params, f func(raw *C.cohort_manager, arg
 	return m.on(func(raw *C.cohort_manager) *C.cohort_error { return f(raw, given, states) })
 }
 
-// SetParams copies parameters and auxiliary states to every device. All have to be there.
+// SetParams copies parameters and auxiliary states to every device. All are required.
 func (m *Manager) SetParams(args, aux Params) error {
 	return m.withParams(args, aux, func(raw *C.cohort_manager, args, aux *C.cohort_arrays) *C.cohort_error {
 		return C.cohort_manager_set_params(raw, args, aux)
 	})
 }
 
-// CopyTo writes the mean over the devices into arrays of the caller's.
+// CopyTo writes the means over the devices into arrays of the caller's.
 func (m *Manager) CopyTo(args, aux Params) error {
 	return m.withParams(args, aux, func(raw *C.cohort_manager, args, aux *C.cohort_arrays) *C.cohort_error {
 		return C.cohort_manager_copy_to(raw, args, aux)
 	})
 }
 
-// Params gives parameters and auxiliary states, the mean over the devices.
+// Params returns parameters and auxiliary states, as means over the devices.
 func (m *Manager) Params() (args, aux Params, err error) {
 	group, err := m.MainGroup()
 	if err != nil {
@@ -250,7 +252,7 @@ func (m *Manager) Params() (args, aux Params, err error) {
 	return group.Params()
 }
 
-// InitParams fills all parameters by an initializer, the same on every device.
+// InitParams fills all parameters with an initializer, equally on every device.
 func (m *Manager) InitParams(initializer *Initializer) error {
 	args, aux, err := m.Params()
 	if err != nil {
@@ -267,7 +269,7 @@ func (m *Manager) InitParams(initializer *Initializer) error {
 	return m.SetParams(args, aux)
 }
 
-// Outputs gives the outputs of the current group, joined over the devices; good until the next pass.
+// Outputs returns the outputs of the current group, joined over the devices; valid until the next pass.
 func (m *Manager) Outputs() ([]*NDArray, error) {
 	group, err := m.CurrentGroup()
 	if err != nil {
@@ -277,7 +279,7 @@ func (m *Manager) Outputs() ([]*NDArray, error) {
 	return group.Outputs()
 }
 
-// SetStates sets the states of every device: for each state an array for each device. They hold for whichever bucket runs next.
+// SetStates sets the states of every device: for each state an array per device. They apply to any bucket that runs next.
 func (m *Manager) SetStates(states [][]*NDArray) error {
 	all, devices, err := flat(states, "states")
 	if err != nil {
@@ -302,14 +304,14 @@ func (m *Manager) FillStates(value float64) error {
 	})
 }
 
-// SetMonitor calls a function with name and array of each output of each operator, whichever bucket runs; nil: no more.
+// SetMonitor calls a function with name and array of each output of each operator, in all buckets; nil removes it.
 func (m *Manager) SetMonitor(function func(name string, array *NDArray) error, all bool) error {
 	return m.setMonitor(function, func(ptr unsafe.Pointer, call C.cohort_monitor_fn, user unsafe.Pointer) *C.cohort_error {
 		return C.cohort_manager_set_monitor((*C.cohort_manager)(ptr), call, user, truth(all))
 	})
 }
 
-// Memory says how many bytes all buckets need together.
+// Memory returns the memory of all buckets together in bytes.
 func (m *Manager) Memory() (MemoryInfo, error) {
 	info := newMemoryInfo()
 	err := m.on(func(raw *C.cohort_manager) *C.cohort_error { return C.cohort_manager_memory(raw, info) })

@@ -18,8 +18,8 @@ func LoadCheckpoint(prefix string, epoch int) (symbol *Symbol, args, aux Params,
 	return checkpoint(prefix, epoch, false)
 }
 
-// MapCheckpoint does so with large arrays in a mapping of the file, which are read when they are used. As long as they live, the file must
-// not be changed or cut short in place.
+// MapCheckpoint does so with large arrays in a mapping of the file, read when they are used. As long as they exist, the file must not be
+// changed or truncated in place.
 func MapCheckpoint(prefix string, epoch int) (symbol *Symbol, args, aux Params, err error) {
 	return checkpoint(prefix, epoch, true)
 }
@@ -50,7 +50,7 @@ func checkpoint(prefix string, epoch int, mapped bool) (symbol *Symbol, args, au
 	return symbol, args, aux, err
 }
 
-// SaveCheckpoint writes them.
+// SaveCheckpoint writes these files.
 func SaveCheckpoint(prefix string, epoch int, symbol *Symbol, args, aux Params) error {
 	var c scratch
 	defer c.end()
@@ -65,8 +65,8 @@ func SaveCheckpoint(prefix string, epoch int, symbol *Symbol, args, aux Params) 
 	})
 }
 
-// A Predictor asks a network. Any number of goroutines may, at the same time: each gets an executor of its own for as long as it asks, all
-// on the same parameters, and executors of the shapes used last are kept for the next.
+// A Predictor runs a network for inference. Any number of goroutines may use it at the same time: each call gets an executor of its own,
+// all on the same parameters, and executors of the shapes used last are kept for later calls.
 type Predictor struct {
 	symbol  *Symbol
 	context Context
@@ -75,9 +75,9 @@ type Predictor struct {
 	inputs  []string
 	options []Option
 
-	mutex  sync.Mutex             // guards the rest
+	mutex  sync.Mutex             // guards the fields below
 	idle   map[string][]*Executor // by shapes
-	recent []string               // shapes, those used last behind
+	recent []string               // shapes, the most recently used last
 	closed bool
 }
 
@@ -92,7 +92,7 @@ func indexOf(list []string, text string) int {
 	return -1
 }
 
-// LoadPredictor makes a predictor from a checkpoint. Inputs are the names of the data; batches of any length are taken.
+// LoadPredictor makes a predictor from a checkpoint. Inputs are the names of the data; batches may have any length.
 func LoadPredictor(prefix string, epoch int, context Context, inputs ...string) (*Predictor, error) {
 	symbol, args, aux, err := LoadCheckpoint(prefix, epoch)
 	if err != nil {
@@ -104,7 +104,7 @@ func LoadPredictor(prefix string, epoch int, context Context, inputs ...string) 
 	return NewPredictor(symbol, args, aux, context, inputs...)
 }
 
-// NewPredictor makes one of a network and its parameters, which it shares where they are on its context.
+// NewPredictor makes a predictor from a network and its parameters, which it shares if they are on its context.
 func NewPredictor(symbol *Symbol, args, aux Params, context Context, inputs ...string) (*Predictor, error) {
 	if symbol == nil {
 		return nil, newError(ErrorClassInvalidArgument, "symbol", "symbol: expected an object, found nil")
@@ -124,8 +124,8 @@ func NewPredictor(symbol *Symbol, args, aux Params, context Context, inputs ...s
 	return made, nil
 }
 
-// With makes another predictor on the same parameters, with other settings: WithCompute, WithThreads. An executor of these is bound when it
-// is first asked.
+// With makes another predictor on the same parameters, with other settings: WithCompute, WithThreads. Its executors are bound when it is
+// first used.
 func (p *Predictor) With(options ...Option) (*Predictor, error) {
 	if _, err := settingsOf("With", options, "WithCompute", "WithThreads"); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (p *Predictor) With(options ...Option) (*Predictor, error) {
 	return made, err
 }
 
-// here puts handles on arrays of a context, or copies there, into a map.
+// here copies arrays to a context, or takes second handles on those that are there, into a map.
 func here(to, from Params, context Context) error {
 	for name, array := range from {
 		if array == nil {
@@ -166,7 +166,7 @@ func here(to, from Params, context Context) error {
 	return nil
 }
 
-// Close frees what nobody uses; a call that runs ends first.
+// Close frees unused executors; a running call ends first.
 func (p *Predictor) Close() error {
 	p.mutex.Lock()
 	idle := p.idle
@@ -182,7 +182,7 @@ func (p *Predictor) Close() error {
 	return p.symbol.Close()
 }
 
-// Predict gives the outputs for inputs by name; they are the caller's.
+// Predict returns the outputs for inputs by name; they belong to the caller.
 func (p *Predictor) Predict(inputs Params) (outputs []*NDArray, err error) {
 	err = p.loaded(inputs, func(executor *Executor) error {
 		outputs, err = ask(executor)
@@ -191,12 +191,12 @@ func (p *Predictor) Predict(inputs Params) (outputs []*NDArray, err error) {
 	return outputs, err
 }
 
-// Observe shows a calibration what the network computes of these inputs. It is to compute in float32.
+// Observe lets a calibration observe the network on these inputs. It has to compute in float32.
 func (p *Predictor) Observe(calibration *Calibration, inputs Params) error {
 	return p.loaded(inputs, func(executor *Executor) error { return calibration.Observe(executor) })
 }
 
-// loaded uses an executor that has these inputs.
+// loaded calls a function with an executor that has these inputs.
 func (p *Predictor) loaded(inputs Params, use func(executor *Executor) error) error {
 	shapes := map[string][]int{}
 	var key strings.Builder
@@ -262,8 +262,8 @@ func (p *Predictor) take(key string, shapes map[string][]int) (*Executor, error)
 	return p.bind(shapes)
 }
 
-// giveBack keeps an executor for the next call. Those of the shapes used last are kept, so that memory does not grow with the number of
-// shapes.
+// giveBack keeps an executor for later calls. Only those of the shapes used last are kept, so that memory does not grow with the number
+// of shapes.
 func (p *Predictor) giveBack(key string, executor *Executor) {
 	var gone []*Executor
 	p.mutex.Lock()
@@ -307,7 +307,7 @@ func (p *Predictor) bind(shapes map[string][]int) (*Executor, error) {
 		}
 		known[name] = shape
 	}
-	// Parameters that the network does not have are left out: it may be a part of the one that they were saved with.
+	// Parameters that the network does not have are ignored: it may be a part of the one that they were saved with.
 	args, aux, own := Params{}, Params{}, Params{}
 	defer own.Close()
 	for _, name := range names {

@@ -12,10 +12,10 @@ import (
 	"unsafe"
 )
 
-// A Monitor reports a statistic of arrays while networks run, every so many batches: Tic before a batch, Toc after it.
+// A Monitor reports a statistic of arrays while networks run, every few batches: Tic before a batch, Toc after it.
 type Monitor struct {
 	handle
-	watched []*turn
+	watched []*callLock
 }
 
 // A MonitorOption is a setting of a monitor.
@@ -28,22 +28,22 @@ type monitorSettings struct {
 	statistic statisticFunc
 }
 
-// WithPattern is a regular expression (RE2's, as Go's) that names have to match from their start.
+// WithPattern sets a regular expression (RE2's, as Go's) that names have to match from their start.
 func WithPattern(pattern string) MonitorOption {
 	return func(m *monitorSettings) { m.pattern = pattern }
 }
 
-// WithFilter is a function that chooses the names, instead of a pattern.
+// WithFilter sets a function that selects the names, instead of a pattern.
 func WithFilter(chooses func(name string) (bool, error)) MonitorOption {
 	return func(m *monitorSettings) { m.filter = chooses }
 }
 
-// WithStatistic is a function of the arrays, instead of the norm over the root of the size. The array is closed behind it.
+// WithStatistic sets a function of the arrays, instead of the norm divided by the root of the size. The array is closed after it.
 func WithStatistic(function func(array *NDArray) ([]*NDArray, error)) MonitorOption {
 	return func(m *monitorSettings) { m.statistic = function }
 }
 
-// Sorted gives entries by name, not in the order of execution.
+// Sorted sorts entries by name, instead of by execution order.
 func Sorted() MonitorOption { return func(m *monitorSettings) { m.sort = true } }
 
 // MonitorAll reports the inputs of operators, too.
@@ -90,22 +90,22 @@ func NewMonitor(interval int, options ...MonitorOption) (*Monitor, error) {
 	return made, nil
 }
 
-// on makes a call on the monitor while nobody runs what it watches.
-func (m *Monitor) on(f func(raw *C.cohort_monitor) *C.cohort_error, more ...*turn) error {
+// on makes a call on the monitor while nothing that it watches runs.
+func (m *Monitor) on(f func(raw *C.cohort_monitor) *C.cohort_error, more ...*callLock) error {
 	ptr, err := m.pin()
 	if err != nil {
 		return err
 	}
 	defer m.unpin()
 	m.mutex.Lock()
-	turns := append(append([]*turn{m.turn}, m.watched...), more...)
+	locks := append(append([]*callLock{m.lock}, m.watched...), more...)
 	m.mutex.Unlock()
-	return taking(turns, "monitor", func() error {
+	return withLocks(locks, "monitor", func() error {
 		return call(func() *C.cohort_error { return f((*C.cohort_monitor)(ptr)) })
 	})
 }
 
-// Close frees the monitor. What it was installed on runs on unobserved.
+// Close frees the monitor. Objects it was installed on run on without it.
 func (m *Monitor) Close() error {
 	m.mutex.Lock()
 	watched := m.watched
@@ -113,7 +113,7 @@ func (m *Monitor) Close() error {
 	if inCallback() {
 		return m.handle.Close()
 	}
-	return taking(watched, "monitor", m.handle.Close)
+	return withLocks(watched, "monitor", m.handle.Close)
 }
 
 // Install watches an executor, a group, or a manager without buckets, which the monitor keeps alive.
@@ -151,10 +151,10 @@ func (m *Monitor) Install(target any) error {
 	if c.err != nil {
 		return c.err
 	}
-	err := m.on(func(raw *C.cohort_monitor) *C.cohort_error { return install(raw, ptr) }, of.turn)
+	err := m.on(func(raw *C.cohort_monitor) *C.cohort_error { return install(raw, ptr) }, of.lock)
 	if err == nil {
 		m.mutex.Lock()
-		m.watched = append(append([]*turn{}, m.watched...), of.turn)
+		m.watched = append(append([]*callLock{}, m.watched...), of.lock)
 		m.mutex.Unlock()
 	}
 	return err
@@ -165,13 +165,13 @@ func (m *Monitor) Tic() error {
 	return m.on(func(raw *C.cohort_monitor) *C.cohort_error { return C.cohort_monitor_tic(raw) })
 }
 
-// An Entry is what a monitor saw: the batch, the first being 1, the name of the array, and the values, each followed by a tab.
+// An Entry is an entry of a report: the batch, counted from 1, the name of the array, and the values, each followed by a tab.
 type Entry struct {
 	Step       int
 	Name, Text string
 }
 
-// Toc ends a batch; what was seen.
+// Toc ends a batch; it returns the entries.
 func (m *Monitor) Toc() ([]Entry, error) {
 	var found []Entry
 	err := m.on(func(raw *C.cohort_monitor) *C.cohort_error {
@@ -188,7 +188,7 @@ func (m *Monitor) Toc() ([]Entry, error) {
 	return found, err
 }
 
-// Values gives what the statistic gave for an entry of the latest Toc.
+// Values returns the statistic's values for an entry of the latest Toc.
 func (m *Monitor) Values(index int) ([]*NDArray, error) {
 	var list *C.cohort_arrays
 	if err := m.on(func(raw *C.cohort_monitor) *C.cohort_error {
@@ -200,7 +200,7 @@ func (m *Monitor) Values(index int) ([]*NDArray, error) {
 	return onlyArrays(readArrays(list))
 }
 
-// Step says how many batches were begun.
+// Step returns the number of batches begun.
 func (m *Monitor) Step() (int, error) {
 	var step C.int64_t
 	err := m.on(func(raw *C.cohort_monitor) *C.cohort_error { return C.cohort_monitor_step(raw, &step) })

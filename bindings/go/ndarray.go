@@ -12,10 +12,10 @@ import (
 	"unsafe"
 )
 
-// An NDArray is an array on a device, or a view of one. Several goroutines may use it; a call waits for the others'.
+// An NDArray is an array on a device, or a view of one. Several goroutines may use it; calls on it wait for each other.
 type NDArray struct{ handle }
 
-// An Element is a number of Go's that arrays are made of.
+// An Element is a Go number type that arrays can be made from.
 type Element interface {
 	float32 | float64 | uint8 | int32 | int8 | int64
 }
@@ -44,7 +44,7 @@ func newNDArray(raw *C.cohort_ndarray) *NDArray {
 	return made
 }
 
-// maybeNDArray makes a call that gives an array, or nil.
+// maybeNDArray makes a call that returns an array, or nil.
 func maybeNDArray(make func(out **C.cohort_ndarray) *C.cohort_error) (*NDArray, error) {
 	var raw *C.cohort_ndarray
 	if err := call(func() *C.cohort_error { return make(&raw) }); err != nil || raw == nil {
@@ -53,7 +53,7 @@ func maybeNDArray(make func(out **C.cohort_ndarray) *C.cohort_error) (*NDArray, 
 	return newNDArray(raw), nil
 }
 
-// from makes a call on the array that gives another one.
+// from makes a call on the array that returns another one.
 func (a *NDArray) from(make func(raw *C.cohort_ndarray, out **C.cohort_ndarray) *C.cohort_error) (*NDArray, error) {
 	var raw *C.cohort_ndarray
 	err := a.do(func(ptr unsafe.Pointer) *C.cohort_error { return make((*C.cohort_ndarray)(ptr), &raw) })
@@ -91,7 +91,7 @@ func FromSliceOn[T Element](context Context, values []T, shape ...int) (*NDArray
 	return fromMemory(context, data, size, dtypeOf[T](), shape)
 }
 
-// memoryOf gives the address of numbers, never nil, and their size.
+// memoryOf returns the address of numbers, never nil, and their size.
 func memoryOf[T Element](values []T) (unsafe.Pointer, int) {
 	var sample [1]T
 	if len(values) == 0 {
@@ -110,7 +110,7 @@ func fromMemory(context Context, data unsafe.Pointer, size int, dtype Dtype, sha
 	})
 }
 
-// Shape gives the lengths of the axes.
+// Shape returns the lengths of the axes.
 func (a *NDArray) Shape() ([]int, error) {
 	var shape [MaxAxes]C.int64_t
 	var axes C.int32_t
@@ -120,21 +120,21 @@ func (a *NDArray) Shape() ([]int, error) {
 	return lengthsOf(shape[:axes]), err
 }
 
-// Dtype gives the type of the elements.
+// Dtype returns the element type.
 func (a *NDArray) Dtype() (Dtype, error) {
 	var dtype C.cohort_dtype
 	err := a.on(func(raw *C.cohort_ndarray) *C.cohort_error { return C.cohort_ndarray_dtype(raw, &dtype) })
 	return Dtype(dtype), err
 }
 
-// Context says where it is.
+// Context returns the context it is on.
 func (a *NDArray) Context() (Context, error) {
 	var found C.cohort_context
 	err := a.on(func(raw *C.cohort_ndarray) *C.cohort_error { return C.cohort_ndarray_context(raw, &found) })
 	return contextOf(found), err
 }
 
-// Size says how many elements there are.
+// Size returns the number of elements.
 func (a *NDArray) Size() (int, error) {
 	var size C.int64_t
 	err := a.on(func(raw *C.cohort_ndarray) *C.cohort_error { return C.cohort_ndarray_size(raw, &size) })
@@ -149,8 +149,8 @@ func (a *NDArray) expect(wanted Dtype) error {
 	return err
 }
 
-// Read copies the elements into memory of the caller's, of exactly that size, and waits for what writes them. The types have to be the
-// same: see [NDArray.Cast].
+// Read copies the elements into memory of the caller's, of exactly that size, after waiting for the work that writes them. The types have
+// to be the same: see [NDArray.Cast].
 func Read[T Element](a *NDArray, into []T) error {
 	if err := a.expect(dtypeOf[T]()); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (a *NDArray) writeFrom(data unsafe.Pointer, size int) error {
 	})
 }
 
-// Float32s gives the elements of an array of float32.
+// Float32s returns the elements of an array of float32.
 func (a *NDArray) Float32s() ([]float32, error) { return ReadAll[float32](a) }
 
 // Fill sets all elements to one number.
@@ -201,14 +201,14 @@ func (a *NDArray) Fill(value float64) error {
 	return a.on(func(raw *C.cohort_ndarray) *C.cohort_error { return C.cohort_ndarray_fill(raw, C.double(value)) })
 }
 
-// FillUniform sets them to random numbers between two bounds.
+// FillUniform sets them to random numbers, uniform between two bounds.
 func (a *NDArray) FillUniform(low, high float64, seed uint64) error {
 	return a.on(func(raw *C.cohort_ndarray) *C.cohort_error {
 		return C.cohort_ndarray_fill_uniform(raw, C.double(low), C.double(high), C.uint64_t(seed))
 	})
 }
 
-// FillNormal sets them to random numbers around a mean.
+// FillNormal sets them to normally distributed random numbers.
 func (a *NDArray) FillNormal(mean, deviation float64, seed uint64) error {
 	return a.on(func(raw *C.cohort_ndarray) *C.cohort_error {
 		return C.cohort_ndarray_fill_normal(raw, C.double(mean), C.double(deviation), C.uint64_t(seed))
@@ -248,7 +248,7 @@ func (a *NDArray) Slice(begin, end int) (*NDArray, error) {
 	})
 }
 
-// SliceAxis is a part along any axis.
+// SliceAxis is a range along any axis.
 func (a *NDArray) SliceAxis(axis, begin, end int) (*NDArray, error) {
 	return a.from(func(raw *C.cohort_ndarray, out **C.cohort_ndarray) *C.cohort_error {
 		return C.cohort_ndarray_slice_axis(raw, C.int32_t(clamp(axis)), C.int64_t(begin), C.int64_t(end), out)
@@ -272,7 +272,7 @@ func (a *NDArray) Reshape(shape ...int) (*NDArray, error) {
 	})
 }
 
-// Share is another handle on the same array: what a callback is lent is closed behind it, and kept by this.
+// Share returns another handle on the same array; use it to keep an array that a callback was given, which is closed afterwards.
 func (a *NDArray) Share() (*NDArray, error) {
 	return a.from(func(raw *C.cohort_ndarray, out **C.cohort_ndarray) *C.cohort_error {
 		return C.cohort_ndarray_share(raw, out)
@@ -284,21 +284,21 @@ func (a *NDArray) Wait() error {
 	return a.on(func(raw *C.cohort_ndarray) *C.cohort_error { return C.cohort_ndarray_wait(raw) })
 }
 
-// ToDLPack gives the address of a DLManagedTensorVersioned for another library, which is to call its deleter.
+// ToDLPack returns the address of a DLManagedTensorVersioned for another library, which has to call its deleter.
 func (a *NDArray) ToDLPack() (unsafe.Pointer, error) {
 	var managed unsafe.Pointer
 	err := a.on(func(raw *C.cohort_ndarray) *C.cohort_error { return C.cohort_ndarray_to_dlpack(raw, &managed) })
 	return managed, err
 }
 
-// FromDLPack takes a DLManagedTensorVersioned that another library gave, and that nobody else uses or deletes.
+// FromDLPack takes over a DLManagedTensorVersioned that another library exported, and that nobody else uses or deletes.
 func FromDLPack(managed unsafe.Pointer) (*NDArray, error) {
 	return maybeNDArray(func(out **C.cohort_ndarray) *C.cohort_error {
 		return C.cohort_ndarray_from_dlpack(managed, out)
 	})
 }
 
-// Concat puts arrays one behind the other along an axis.
+// Concat joins arrays along an axis.
 func Concat(axis int, arrays ...*NDArray) (*NDArray, error) {
 	var s scratch
 	defer s.end()
@@ -316,7 +316,7 @@ func Invoke(op string, attrs Attrs, inputs ...*NDArray) ([]*NDArray, error) {
 	return InvokeWith(op, attrs, inputs)
 }
 
-// InvokeWith does so with settings: WithSeed (of random operators: the same seed gives the same numbers), OnContext, Training, Into.
+// InvokeWith does so with settings: WithSeed (for random operators: the same seed gives the same numbers), OnContext, Training, Into.
 func InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...Option) ([]*NDArray, error) {
 	chosen, err := settingsOf("InvokeWith", options, "WithSeed", "OnContext", "Training", "Into")
 	if err != nil {
@@ -334,7 +334,7 @@ func InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...Option) ([
 	}))
 }
 
-// An application is what a call that applies an operator is given.
+// An application holds the arguments of a call that applies an operator.
 type application struct {
 	op                         *C.char
 	keys, values               **C.char

@@ -256,7 +256,7 @@ func TestOptimizersKeepTheirStates(t *testing.T) {
 	}
 }
 
-// source gives a batch so many times.
+// source returns a batch a number of times.
 func source(num int, seen *int) cohort.Source {
 	data, label, at := full(1, 4, 4), floats([]float32{0, 1, 2, 0}), 0
 	return cohort.SourceFunc(func(context.Context) (*cohort.Batch, error) {
@@ -352,7 +352,7 @@ func TestAPredictorTakesWhatNetworkAndParametersSay(t *testing.T) {
 		t.Error(labels)
 	}
 	weight := floats([]float32{1, 10}, 1, 2)
-	// A label by any name, a parameter that the network does not have, and a type that follows from the parameters.
+	// Any name for the label, a parameter that the network does not have, and a type that follows from the parameters.
 	for _, dtype := range []cohort.Dtype{cohort.DtypeFloat32, cohort.DtypeFloat64} {
 		params := cohort.Params{"fc_weight": ok(weight.Cast(dtype)), "of_another_head": full(1, 3)}
 		predictor := ok(cohort.NewPredictor(loss, params, cohort.Params{"gone": full(1, 3)}, cohort.CPU(0), "data"))

@@ -7,7 +7,7 @@ package cohort
 */
 import "C"
 
-// Operators gives the names of all operators.
+// Operators returns the names of all operators.
 func Operators() ([]string, error) {
 	var num C.size_t
 	if err := call(func() *C.cohort_error { return C.cohort_operator_num(&num) }); err != nil {
@@ -16,25 +16,25 @@ func Operators() ([]string, error) {
 	return names(int(num), func(i C.size_t, out **C.char) *C.cohort_error { return C.cohort_operator_name(i, out) })
 }
 
-// An OperatorAttr is an attribute of an operator. HasDefault is false where it has to be given.
+// An OperatorAttr is an attribute of an operator. HasDefault is false if it is required.
 type OperatorAttr struct {
 	Name, Type, Default, Doc string
 	HasDefault               bool
-	Low, High                float64 // of numbers; infinite where there is no bound
+	Low, High                float64 // of numbers; infinite if there is no bound
 }
 
-// An OperatorInfo is what an operator is.
+// An OperatorInfo describes an operator.
 type OperatorInfo struct {
 	Name, Doc string
 	Attrs     []OperatorAttr
 	Inputs    []string  // auxiliary states among them
-	Gradients []bool    // whether one flows to each input
+	Gradients []bool    // whether a gradient flows to each input
 	Outputs   []string  // with all attributes at their defaults
-	CountAttr string    // the attribute that says how many inputs there are, of operators with any number
-	Precision Precision // what it does where a network computes in a narrower type
+	CountAttr string    // the attribute that counts the inputs, if their number is variable
+	Precision Precision // its behaviour in a network that computes in a narrower type
 }
 
-// Operator says what one is.
+// Operator describes one operator.
 func Operator(op string) (*OperatorInfo, error) {
 	var c scratch
 	defer c.end()

@@ -9,10 +9,10 @@ import "C"
 
 import "unsafe"
 
-// An Option is a setting of a group, a manager or an executor that few callers change. One that does not fit is an error.
+// An Option is a setting of a group, a manager or an executor that few callers change. An option that does not apply is an error.
 type Option func(s *settings)
 
-// What options say. Zero in any field means its default.
+// The values of options. Zero in any field means its default.
 type settings struct {
 	named map[string]bool
 
@@ -69,22 +69,22 @@ func option(name string, set func(s *settings)) Option {
 	}
 }
 
-// WithWorkload gives the share of each device; without it they are equal.
+// WithWorkload sets the share of each device; the default is equal shares.
 func WithWorkload(shares ...float64) Option {
 	return option("WithWorkload", func(s *settings) { s.workload = shares })
 }
 
-// WithRounding says how shares of a batch become whole numbers of samples.
+// WithRounding sets how shares of a batch are rounded to whole samples.
 func WithRounding(rounding Rounding) Option {
 	return option("WithRounding", func(s *settings) { s.rounding = rounding })
 }
 
-// WithSlices gives the rows of each device, begin and end, instead of shares.
+// WithSlices sets the rows of each device, begin and end, instead of shares.
 func WithSlices(rows ...[2]int) Option {
 	return option("WithSlices", func(s *settings) { s.slices = rows })
 }
 
-// WithParams names the parameters; without it they are all arguments but data, labels and states.
+// WithParams names the parameters; the default is all arguments but data, labels and states.
 func WithParams(names ...string) Option {
 	return option("WithParams", func(s *settings) { s.params = append([]string{}, names...) })
 }
@@ -99,17 +99,17 @@ func WithStates(names ...string) Option {
 	return option("WithStates", func(s *settings) { s.states = names })
 }
 
-// WithGradReq says what backward does with all gradients; without it they are written.
+// WithGradReq sets the request for all gradients; by default they are written.
 func WithGradReq(req GradReq) Option {
 	return option("WithGradReq", func(s *settings) { s.gradReq = &req })
 }
 
-// WithGradReqs says it for some arguments by name.
+// WithGradReqs sets it for some arguments by name.
 func WithGradReqs(reqs map[string]GradReq) Option {
 	return option("WithGradReqs", func(s *settings) { s.gradReqs = reqs })
 }
 
-// WithGradReqList says it for each argument in order.
+// WithGradReqList sets it for each argument in order.
 func WithGradReqList(reqs ...GradReq) Option {
 	return option("WithGradReqList", func(s *settings) { s.gradReqList = append([]GradReq{}, reqs...) })
 }
@@ -119,29 +119,29 @@ func ForInference() Option {
 	return option("ForInference", func(s *settings) { s.forInference = true })
 }
 
-// InputsNeedGrad makes gradients of the data, too.
+// InputsNeedGrad adds gradients of the data.
 func InputsNeedGrad() Option {
 	return option("InputsNeedGrad", func(s *settings) { s.inputsNeedGrad = true })
 }
 
-// WithSharedGroup names a group of another bucket, whose memory the new one shares: parameters of one name are the same arrays. From then
-// on goroutines that use one of them wait for each other.
+// WithSharedGroup names a group of another bucket to share memory with: parameters of the same name are the same arrays. From then on
+// goroutines that use them wait for each other.
 func WithSharedGroup(group *Group) Option {
 	return option("WithSharedGroup", func(s *settings) { s.sharedGroup = group })
 }
 
-// WithSharedExecutor names an executor whose memory the new one shares, and the arguments that are its own arrays.
+// WithSharedExecutor names an executor to share memory with, and the arguments whose arrays are shared.
 func WithSharedExecutor(executor *Executor, arguments ...string) Option {
 	return option("WithSharedExecutor", func(s *settings) { s.sharedExecutor, s.sharedArgs = executor, arguments })
 }
 
-// WithTypes gives types of arguments by name.
+// WithTypes sets types of arguments by name.
 func WithTypes(types map[string]Dtype) Option {
 	return option("WithTypes", func(s *settings) { s.types = types })
 }
 
-// WithCtxGroup says where the nodes whose attribute __ctx_group__ is this name run: one context, or in a group one for each of its own.
-// Once there is such an option, each of the names is wanted.
+// WithCtxGroup sets the context of the nodes whose attribute __ctx_group__ is this name: one context, or in a group one per device. If
+// there is any such option, every name that occurs needs one.
 func WithCtxGroup(name string, contexts ...Context) Option {
 	return option("WithCtxGroup", func(s *settings) { s.ctxGroups = append(s.ctxGroups, ctxGroup{name, contexts}) })
 }
@@ -151,39 +151,39 @@ type ctxGroup struct {
 	contexts []Context
 }
 
-// WithThreads gives the number of threads of each CPU context.
+// WithThreads sets the number of threads of each CPU context.
 func WithThreads(num int) Option { return option("WithThreads", func(s *settings) { s.threads = num }) }
 
-// WithSeed is for random operators.
+// WithSeed sets the seed of random operators.
 func WithSeed(seed uint64) Option { return option("WithSeed", func(s *settings) { s.seed = seed }) }
 
-// WithBuckets gives the key of a manager's main symbol, and a function that is asked for the symbols of other keys when they first come.
+// WithBuckets sets the key of a manager's main symbol, and a function that is called for the symbols of new keys.
 func WithBuckets(defaultKey string, symbols func(key string) (*Symbol, error)) Option {
 	return option("WithBuckets", func(s *settings) { s.defaultBucket, s.bucketSymbols = defaultKey, symbols })
 }
 
-// WithBucketSymbols gives the key of a manager's main symbol, and the symbols of other keys.
+// WithBucketSymbols sets the key of a manager's main symbol, and the symbols of other keys.
 func WithBucketSymbols(defaultKey string, symbols map[string]*Symbol) Option {
 	return option("WithBucketSymbols", func(s *settings) { s.defaultBucket, s.buckets = defaultKey, symbols })
 }
 
-// WithGivenParams makes parameters and auxiliary states the own arrays of a group that is made ForInference, without a copy, for all its
-// devices together. Those on other devices or of other types are copied, and those that are not named are zeros.
+// WithGivenParams lets a group that is created ForInference use these parameters and auxiliary states directly, without a copy, on all
+// its devices together. Those on other devices or of other types are copied, and those that are not named are zeros.
 func WithGivenParams(args, aux Params) Option {
 	return option("WithGivenParams", func(s *settings) { s.given = &[2]Params{args, aux} })
 }
 
-// OnContext says where an operator without inputs runs.
+// OnContext sets the context of an operator without inputs.
 func OnContext(context Context) Option {
 	return option("OnContext", func(s *settings) { s.context = &context })
 }
 
-// Training applies an operator as in training, which Dropout and BatchNorm ask.
+// Training applies an operator in training mode, which affects Dropout and BatchNorm.
 func Training() Option {
 	return option("Training", func(s *settings) { s.training = true })
 }
 
-// Into gives the arrays that an operator writes its outputs to.
+// Into sets the arrays that an operator writes its outputs to.
 func Into(outputs ...*NDArray) Option {
 	return option("Into", func(s *settings) { s.into = append([]*NDArray{}, outputs...) })
 }
@@ -205,7 +205,7 @@ func (s *settings) threadsIn(c *scratch) C.int32_t {
 	return C.int32_t(clamp(s.threads))
 }
 
-// requests gives the three forms of grad_req: one word, or a list with the names that it is for.
+// requests returns the three forms of grad_req: one word, or a list with the names that it is for.
 func (s *settings) requests(c *scratch) (word *C.char, list, names **C.char, num C.size_t) {
 	switch {
 	case s.gradReqList != nil:
@@ -256,7 +256,7 @@ func (s *settings) group(c *scratch, numContexts int) *C.cohort_group_options {
 	return made
 }
 
-// placed gives names and contexts of the context groups, of which all have as many as the first, num of them at most.
+// placed returns names and contexts of the context groups; all have as many contexts as the first, at most num.
 func (s *settings) placed(c *scratch, num int) (names **C.char, contexts *C.cohort_context, groups, each C.size_t) {
 	var words []string
 	var flat []Context

@@ -5,7 +5,7 @@ package cohort
 /*
 #include <cohort/cohort.h>
 
-// What callbacks.go exports.
+// The functions that callbacks.go exports.
 extern void cohortGoMonitor(char *, cohort_ndarray *, void *);
 extern int32_t cohortGoMetric(cohort_ndarray **, size_t, cohort_ndarray **, size_t, double *, double *, void *);
 extern int32_t cohortGoBucket(char *, cohort_symbol **, void *);
@@ -35,7 +35,7 @@ func releaseCallback() C.cohort_tape_release_fn { return C.cohort_tape_release_f
 func logCallback() C.cohort_log_fn              { return C.cohort_log_fn(C.cohortGoLog) }
 func logEndCallback() C.cohort_log_end_fn       { return C.cohort_log_end_fn(C.cohortGoEnded) }
 
-// customTable is what an operator of the caller's is to the library.
+// customTable fills in the library's table of a custom operator.
 func customTable(table *C.cohort_custom_op) {
 	table.declare = C.cohort_custom_declare_fn(C.cohortGoDeclare)
 	table.infer_shape = C.cohort_custom_infer_fn(C.cohortGoInfer)

@@ -12,30 +12,30 @@ import (
 	"unsafe"
 )
 
-// A Compute says in which types a network computes. Its zero value is float32 for all.
+// A Compute sets the types in which a network computes. Its zero value is float32 everywhere.
 type Compute struct {
-	Dtype        Dtype        // DtypeBfloat16: products of matrices, and what follows them, of float32 arrays; DtypeFloat16 on GPUs; DtypeInt8: inference in bytes
+	Dtype        Dtype        // DtypeBfloat16: for matrix products of float32 arrays, and operators that follow them; DtypeFloat16 on GPUs; DtypeInt8: inference in int8
 	Float32Names []string     // nodes and operators that stay in the network's types
-	NarrowNames  []string     // those that compute so though their operator would not
+	NarrowNames  []string     // those that compute in the narrower type although by default they would not
 	TF32         bool         // on GPUs, float32 products may round their factors
 	Calibration  *Calibration // of executors, groups and predictors, for DtypeInt8: the ranges of the network's values
 
-	GradientSum     Dtype   // of groups and managers: in which type devices' gradients are summed; DtypeBfloat16 is less to move
-	LossScale       float64 // of groups and managers: a factor on the loss, for float16; 0: none
-	LossScaleWindow int     // updates after which it doubles; 0: 2000
+	GradientSum     Dtype   // for groups and managers: the type in which devices' gradients are summed; DtypeBfloat16 moves less data
+	LossScale       float64 // for groups and managers: a factor on the loss, for float16; 0: none
+	LossScaleWindow int     // the number of good updates after which it doubles; 0: 2000
 }
 
-// WithCompute says in which types to compute.
+// WithCompute sets the types in which to compute.
 func WithCompute(compute Compute) Option {
 	return option("WithCompute", func(s *settings) { s.compute = compute })
 }
 
-// BackwardOnce lets a backward pass work in the memory of the forward pass: less of it, and only one after each forward pass.
+// BackwardOnce lets a backward pass reuse the memory of the forward pass: less memory, and only one backward after each forward.
 func BackwardOnce() Option {
 	return option("BackwardOnce", func(s *settings) { s.backwardOnce = true })
 }
 
-// Recompute lets a backward pass make again what is cheap of the forward pass, in the place of keeping it: less memory, somewhat more time,
+// Recompute lets a backward pass recompute cheap results of the forward pass instead of keeping them: less memory, a little more time,
 // the same numbers.
 func Recompute() Option {
 	return option("Recompute", func(s *settings) { s.recompute = true })
@@ -55,31 +55,30 @@ func (s *settings) calibration(c *scratch) *C.cohort_calibration {
 	return (*C.cohort_calibration)(c.pin(&s.compute.Calibration.handle, "calibration"))
 }
 
-// turns are those of the objects that a new one is bound with.
-func (s *settings) turns(shared *turn) (found []*turn) {
+// locks returns the locks of the objects that a new one is bound with.
+func (s *settings) locks(shared *callLock) (found []*callLock) {
 	if shared != nil {
 		found = append(found, shared)
 	}
 	if s.compute.Calibration != nil {
-		found = append(found, s.compute.Calibration.turn)
+		found = append(found, s.compute.Calibration.lock)
 	}
 	return found
 }
 
-// A Calibration watches a float32 network on batches and notes in which range each of its values lies. What is then bound
-// WithCompute(Compute{Dtype: DtypeInt8, Calibration: ranges}) computes in bytes; a Predictor needs it open for as long as it meets new
-// shapes.
+// A Calibration observes a float32 network on batches and records the range of each of its values. Objects that are then bound
+// WithCompute(Compute{Dtype: DtypeInt8, Calibration: ranges}) compute in int8; a Predictor needs it open as long as new shapes occur.
 type Calibration struct{ handle }
 
-// NewCalibration makes one that has seen nothing. CalibrationMethodMinMax takes the least and the largest number, CalibrationMethodEntropy
-// cuts that range off where bytes tell most of how the numbers are distributed.
+// NewCalibration makes one without observations. CalibrationMethodMinMax takes the least and the largest number, CalibrationMethodEntropy
+// cuts off the range so that int8 preserves most of the distribution.
 func NewCalibration(method CalibrationMethod) (*Calibration, error) {
 	return newCalibration(func(out **C.cohort_calibration) *C.cohort_error {
 		return C.cohort_calibration_create(C.cohort_calibration_method(method), out)
 	})
 }
 
-// CalibrationFrom makes one that has found these ranges, as Ranges of another gave them, and observes no more.
+// CalibrationFrom makes one with these ranges, from Ranges of another one; it observes no more.
 func CalibrationFrom(ranges Params) (*Calibration, error) {
 	var s scratch
 	defer s.end()
@@ -103,8 +102,8 @@ func newCalibration(create func(out **C.cohort_calibration) *C.cohort_error) (*C
 	return made, nil
 }
 
-// Observe runs a forward pass on what the executor's arguments hold, and notes the numbers of each value. A batch or some hundred samples
-// are usually enough.
+// Observe runs a forward pass on the values in the executor's arguments, and records the range of each value. A batch or some hundred
+// samples are usually enough.
 func (c *Calibration) Observe(executor *Executor) error {
 	if c == nil || executor == nil {
 		return newError(ErrorClassInvalidArgument, "calibration", "Observe: expected a calibration and an executor, found nil")
@@ -115,14 +114,14 @@ func (c *Calibration) Observe(executor *Executor) error {
 	if s.err != nil {
 		return s.err
 	}
-	return taking([]*turn{c.turn, executor.turn}, "calibration", func() error {
+	return withLocks([]*callLock{c.lock, executor.lock}, "calibration", func() error {
 		return call(func() *C.cohort_error {
 			return C.cohort_calibration_observe((*C.cohort_calibration)(ranges), (*C.cohort_executor)(watched))
 		})
 	})
 }
 
-// Range gives the least and the largest number of a value, by the name that monitors have for it: "conv0_output", or an argument.
+// Range returns the least and the largest number of a value, under its name in monitors, "conv0_output", or that of an argument.
 func (c *Calibration) Range(name string) (low, high float64, err error) {
 	var s scratch
 	defer s.end()
@@ -137,7 +136,7 @@ func (c *Calibration) Range(name string) (low, high float64, err error) {
 	return float64(ends[0]), float64(ends[1]), err
 }
 
-// Ranges gives all that was found, to be kept by Save: by name an array of the least and the largest number.
+// Ranges returns all ranges, for Save: by name an array of the least and the largest number.
 func (c *Calibration) Ranges() (Params, error) {
 	var found *C.cohort_arrays
 	if err := c.do(func(ptr unsafe.Pointer) *C.cohort_error {
@@ -149,11 +148,11 @@ func (c *Calibration) Ranges() (Params, error) {
 	return byName(readArrays(found))
 }
 
-// A LossScaleState is where the factor on a loss has come to.
+// A LossScaleState is the state of a loss scale.
 type LossScaleState struct {
-	Scale      float64 // what the next backward pass begins with; 1: there is none
-	NumGood    int     // the updates made since it changed
-	NumSkipped uint64  // the updates that were skipped because a gradient was infinite or no number
+	Scale      float64 // the factor of the next backward pass; 1: none
+	NumGood    int     // the number of updates since it changed
+	NumSkipped uint64  // the number of updates skipped because a gradient was infinite or NaN
 }
 
 type lossScaleOut struct {
@@ -166,7 +165,7 @@ func (o lossScaleOut) state() LossScaleState {
 	return LossScaleState{float64(o.scale), int(o.good), uint64(o.skipped)}
 }
 
-// LossScale says where the factor on the loss has come to.
+// LossScale returns the present loss scale.
 func (g *Group) LossScale() (LossScaleState, error) {
 	var found lossScaleOut
 	err := g.on(func(raw *C.cohort_group) *C.cohort_error {
@@ -175,14 +174,14 @@ func (g *Group) LossScale() (LossScaleState, error) {
 	return found.state(), err
 }
 
-// SetLossScale goes on from there, as after Optimizer.SetStates.
+// SetLossScale sets the loss scale, for example after Optimizer.SetStates.
 func (g *Group) SetLossScale(scale float64, numGood int) error {
 	return g.on(func(raw *C.cohort_group) *C.cohort_error {
 		return C.cohort_group_set_loss_scale(raw, C.double(scale), C.int32_t(clamp(numGood)))
 	})
 }
 
-// LossScale says where the factor on the loss has come to.
+// LossScale returns the present loss scale.
 func (m *Manager) LossScale() (LossScaleState, error) {
 	var found lossScaleOut
 	err := m.on(func(raw *C.cohort_manager) *C.cohort_error {
@@ -191,14 +190,14 @@ func (m *Manager) LossScale() (LossScaleState, error) {
 	return found.state(), err
 }
 
-// SetLossScale goes on from there, as after Optimizer.SetStates.
+// SetLossScale sets the loss scale, for example after Optimizer.SetStates.
 func (m *Manager) SetLossScale(scale float64, numGood int) error {
 	return m.on(func(raw *C.cohort_manager) *C.cohort_error {
 		return C.cohort_manager_set_loss_scale(raw, C.double(scale), C.int32_t(clamp(numGood)))
 	})
 }
 
-// LossScale says where the factor on the loss had come to in the group or manager that it updated last; it is saved with the states.
+// LossScale returns the loss scale of the group or manager that it updated last; it is saved with the states.
 func (o *Optimizer) LossScale() (LossScaleState, error) {
 	var found lossScaleOut
 	err := o.on(func(raw *C.cohort_optimizer) *C.cohort_error {

@@ -14,7 +14,7 @@ import (
 	"cohort"
 )
 
-// wide is two layers of 16, each alone enough for units of narrow types.
+// wide is two layers of 16, each large enough for the processor's units for narrow types.
 func wide() *cohort.Symbol {
 	layer := func(input *cohort.Symbol, name string) *cohort.Symbol {
 		return ok(cohort.Node("FullyConnected", cohort.Attrs{"num_hidden": 16, "no_bias": true}, cohort.Inputs(input), cohort.Named(name)))
@@ -38,7 +38,7 @@ func wideParams() cohort.Params {
 	return cohort.Params{"first_weight": noise(1, 16, 16), "second_weight": noise(2, 16, 16)}
 }
 
-// apart says how far numbers are from those expected, as a part of the largest.
+// apart returns the largest difference from the expected numbers, relative to the largest number.
 func apart(found *cohort.NDArray, expected []float32) float64 {
 	difference, largest := 0.0, 0.0
 	for i, value := range ok(found.Float32s()) {
@@ -78,7 +78,7 @@ func TestACalibratedPredictorAnswersInBytes(t *testing.T) {
 		narrow := cohort.WithCompute(cohort.Compute{Dtype: cohort.DtypeInt8, Calibration: ranges})
 		bytes := ok(plain.With(narrow, cohort.WithThreads(1)))
 		var all sync.WaitGroup
-		for i := 0; i < 3; i++ { // each on an executor of its own, that is bound now
+		for i := 0; i < 3; i++ { // each binds an executor of its own
 			all.Add(1)
 			go func() {
 				defer all.Done()
@@ -185,7 +185,7 @@ func TestAStepCanBeSeenAndWhatItTook(t *testing.T) {
 		defer trace.End("training")
 		return executor.Forward(false)
 	}))
-	done(executor.Forward(false)) // which it does not see
+	done(executor.Forward(false)) // not recorded
 	done(executor.Wait())
 	var seen, own bool
 	for _, total := range ok(trace.Totals(cohort.TotalsByName)) {

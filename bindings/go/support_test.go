@@ -15,10 +15,10 @@ import (
 	"cohort"
 )
 
-// The tree that this package is in.
+// The source tree that this package is in.
 var root = filepath.Join("..", "..")
 
-// alone sees to it that a test leaves nothing behind: what it did not close, the garbage collector frees.
+// alone checks that a test leaves nothing behind: the garbage collector frees objects that it did not close.
 func alone(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -35,7 +35,7 @@ func alone(t *testing.T) {
 	})
 }
 
-// ok is the value of a call that has to succeed.
+// ok returns the value of a call that must succeed.
 func ok[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -49,7 +49,7 @@ func done(err error) {
 	}
 }
 
-// refused wants an error of a class, whose one line has these words.
+// refused checks for an error of a class, whose single line contains these words.
 func refused(t *testing.T, err, class error, words string) {
 	t.Helper()
 	if !errors.Is(err, class) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "\n") {
@@ -100,7 +100,7 @@ func linearGroup(options ...cohort.Option) *cohort.Group {
 	return ok(cohort.NewGroup(linear(), twoDevices, []cohort.Desc{desc("data", 4, 2)}, nil, options...))
 }
 
-// checkpoint puts what MXNet 1.9.1 wrote, a network and its parameters, into a folder of the test's; its prefix.
+// checkpoint copies a network and its parameters, written by MXNet 1.9.1, into a folder of the test's; it returns the prefix.
 func checkpoint(t *testing.T, epoch string) string {
 	golden, to := filepath.Join(root, "tests", "golden", "group", "lenet_2dev"), t.TempDir()
 	for from, name := range map[string]string{"symbol.json": "net-symbol.json", "init.params": "net-" + epoch + ".params"} {

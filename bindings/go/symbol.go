@@ -55,7 +55,7 @@ func Variable(name string) (*Symbol, error) {
 	})
 }
 
-// A NodeOption says what a node is made of: Attrs, Named, Inputs or NamedInputs.
+// A NodeOption is a part of a node's description: Attrs, Named, Inputs or NamedInputs.
 type NodeOption interface{ applyTo(n *node) }
 
 type node struct {
@@ -75,15 +75,15 @@ type nodeOption func(n *node)
 
 func (o nodeOption) applyTo(n *node) { o(n) }
 
-// Named gives the node's name; without one it is made from the operator's.
+// Named sets the node's name; the default is derived from the operator's.
 func Named(name string) NodeOption { return nodeOption(func(n *node) { n.name = name }) }
 
-// Inputs are the inputs in order. Those that are not given become variables.
+// Inputs sets the inputs in order. Missing ones become variables.
 func Inputs(symbols ...*Symbol) NodeOption {
 	return nodeOption(func(n *node) { n.inputs = append(n.inputs, symbols...) })
 }
 
-// NamedInputs are inputs by name, of operators that have a fixed number of them.
+// NamedInputs sets inputs by name, for operators with a fixed number of them.
 func NamedInputs(symbols map[string]*Symbol) NodeOption {
 	return nodeOption(func(n *node) {
 		for _, name := range sortedKeys(symbols) {
@@ -122,7 +122,7 @@ func Node(op string, options ...NodeOption) (*Symbol, error) {
 	})
 }
 
-// GroupSymbols is a symbol of all outputs of the given ones.
+// GroupSymbols makes a symbol with all outputs of the given ones.
 func GroupSymbols(symbols ...*Symbol) (*Symbol, error) {
 	var s scratch
 	defer s.end()
@@ -133,7 +133,7 @@ func GroupSymbols(symbols ...*Symbol) (*Symbol, error) {
 	return maybeSymbol(func(out **C.cohort_symbol) *C.cohort_error { return C.cohort_symbol_group(list, num, out) })
 }
 
-// SymbolFromJSON reads JSON as any MXNet wrote it.
+// SymbolFromJSON reads the JSON of any MXNet version.
 func SymbolFromJSON(json string) (*Symbol, error) {
 	var s scratch
 	defer s.end()
@@ -144,7 +144,7 @@ func SymbolFromJSON(json string) (*Symbol, error) {
 	})
 }
 
-// LoadSymbol reads it from a file.
+// LoadSymbol reads such JSON from a file.
 func LoadSymbol(path string) (*Symbol, error) {
 	var s scratch
 	defer s.end()
@@ -155,7 +155,7 @@ func LoadSymbol(path string) (*Symbol, error) {
 	return maybeSymbol(func(out **C.cohort_symbol) *C.cohort_error { return C.cohort_symbol_load(from, out) })
 }
 
-// JSON is that of MXNet 1.9.
+// JSON returns JSON in the form of MXNet 1.9.
 func (s *Symbol) JSON() (string, error) {
 	var found string
 	err := s.on(func(raw *C.cohort_symbol) *C.cohort_error {
@@ -180,7 +180,7 @@ func (s *Symbol) Save(path string) error {
 	return s.on(func(raw *C.cohort_symbol) *C.cohort_error { return C.cohort_symbol_save(raw, to) })
 }
 
-// Copy is another symbol of the same graph.
+// Copy makes another symbol of the same graph.
 func (s *Symbol) Copy() (*Symbol, error) {
 	return s.from(func(raw *C.cohort_symbol, out **C.cohort_symbol) *C.cohort_error {
 		return C.cohort_symbol_copy(raw, out)
@@ -225,26 +225,26 @@ func (s *Symbol) list(list SymbolList) ([]string, error) {
 	})
 }
 
-// Arguments gives the names of the arguments.
+// Arguments returns the names of the arguments.
 func (s *Symbol) Arguments() ([]string, error) { return s.list(SymbolListArguments) }
 
-// AuxiliaryStates gives the names of the auxiliary states.
+// AuxiliaryStates returns the names of the auxiliary states.
 func (s *Symbol) AuxiliaryStates() ([]string, error) { return s.list(SymbolListAux) }
 
-// Labels gives the names of the arguments of which inference needs no values: they reach the outputs by way of the label of a loss alone.
+// Labels returns the names of the arguments whose values inference does not need: they affect the outputs only as the label of a loss.
 func (s *Symbol) Labels() ([]string, error) { return s.list(SymbolListLabels) }
 
-// Outputs gives the names of the outputs.
+// Outputs returns the names of the outputs.
 func (s *Symbol) Outputs() ([]string, error) { return s.list(SymbolListOutputs) }
 
-// NumNodes says how many nodes MXNet's JSON of it has.
+// NumNodes returns the number of nodes in MXNet's JSON form.
 func (s *Symbol) NumNodes() (int, error) {
 	var num C.size_t
 	err := s.on(func(raw *C.cohort_symbol) *C.cohort_error { return C.cohort_symbol_num_nodes(raw, &num) })
 	return int(num), err
 }
 
-// Attr gives an attribute of the node, and whether it has one of that name.
+// Attr returns an attribute of the node, and whether it has one of that name.
 func (s *Symbol) Attr(key string) (value string, found bool, err error) {
 	var c scratch
 	defer c.end()
@@ -261,7 +261,7 @@ func (s *Symbol) Attr(key string) (value string, found bool, err error) {
 	return value, found, err
 }
 
-// Name is the name of the head's node; "" if there are several heads.
+// Name returns the name of the head's node; "" if there are several heads.
 func (s *Symbol) Name() (name string, err error) {
 	err = s.on(func(raw *C.cohort_symbol) *C.cohort_error {
 		var text *C.char
@@ -272,7 +272,7 @@ func (s *Symbol) Name() (name string, err error) {
 	return name, err
 }
 
-// Children has the inputs of the head nodes as its heads; nil if these have none.
+// Children returns a symbol with the inputs of the head nodes as its heads; nil if these have none.
 func (s *Symbol) Children() (*Symbol, error) {
 	var made *C.cohort_symbol
 	err := s.on(func(raw *C.cohort_symbol) *C.cohort_error { return C.cohort_symbol_children(raw, &made) })
@@ -282,7 +282,7 @@ func (s *Symbol) Children() (*Symbol, error) {
 	return newSymbol(made), nil
 }
 
-// AttrDict gives the attributes of all nodes that have some, by the names of the nodes.
+// AttrDict returns the attributes of all nodes that have any, by node name.
 func (s *Symbol) AttrDict() (map[string]map[string]string, error) {
 	found := map[string]map[string]string{}
 	err := s.on(func(raw *C.cohort_symbol) *C.cohort_error {
@@ -325,8 +325,8 @@ func (s *Symbol) SetAttrs(attrs Attrs) error {
 	})
 }
 
-// InferShape gives names and shapes of arguments, outputs and auxiliary states from those that are known by name. What cannot be found has
-// no shape, or lengths of 0.
+// InferShape returns names and shapes of arguments, outputs and auxiliary states from known shapes by name. Shapes that cannot be
+// inferred are missing, or have lengths of 0.
 func (s *Symbol) InferShape(known map[string][]int) (args, outputs, aux []Desc, err error) {
 	var c scratch
 	defer c.end()
@@ -339,14 +339,14 @@ func (s *Symbol) InferShape(known map[string][]int) (args, outputs, aux []Desc, 
 	})
 }
 
-// OutputAt is one output, by number.
+// OutputAt is one output, by index.
 func (s *Symbol) OutputAt(index int) (*Symbol, error) {
 	return s.from(func(raw *C.cohort_symbol, out **C.cohort_symbol) *C.cohort_error {
 		return C.cohort_symbol_output(raw, C.size_t(index), out)
 	})
 }
 
-// Compose puts other symbols in place of variables of this one, by their names.
+// Compose replaces variables of this symbol by other symbols, by name.
 func (s *Symbol) Compose(inputs map[string]*Symbol) (*Symbol, error) {
 	var c scratch
 	defer c.end()
@@ -361,7 +361,7 @@ func (s *Symbol) Compose(inputs map[string]*Symbol) (*Symbol, error) {
 	})
 }
 
-// InferDtype gives names and types of arguments, outputs and auxiliary states from those that are known by name; DtypeNone: not found.
+// InferDtype returns names and types of arguments, outputs and auxiliary states from known types by name; DtypeNone: not inferred.
 func (s *Symbol) InferDtype(known map[string]Dtype) (args, outputs, aux []Desc, err error) {
 	var c scratch
 	defer c.end()

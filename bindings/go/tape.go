@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// A Tape records operators as they are applied, and computes gradients back along them.
+// A Tape records operators as they are applied, and computes gradients backwards along them.
 type Tape struct{ handle }
 
 // NewTape makes a tape that records, in training mode.
@@ -31,7 +31,7 @@ func (t *Tape) on(f func(raw *C.cohort_tape) *C.cohort_error) error {
 	return t.do(func(ptr unsafe.Pointer) *C.cohort_error { return f((*C.cohort_tape)(ptr)) })
 }
 
-// SetRecording pauses or resumes recording; what it was before.
+// SetRecording pauses or resumes recording; it returns the previous value.
 func (t *Tape) SetRecording(recording bool) (bool, error) {
 	var previous C.cohort_bool
 	err := t.on(func(raw *C.cohort_tape) *C.cohort_error {
@@ -40,7 +40,7 @@ func (t *Tape) SetRecording(recording bool) (bool, error) {
 	return previous != 0, err
 }
 
-// SetTraining says whether operators are applied as in training; what it was before.
+// SetTraining sets whether operators are applied as in training; it returns the previous value.
 func (t *Tape) SetTraining(training bool) (bool, error) {
 	var previous C.cohort_bool
 	err := t.on(func(raw *C.cohort_tape) *C.cohort_error {
@@ -49,7 +49,7 @@ func (t *Tape) SetTraining(training bool) (bool, error) {
 	return previous != 0, err
 }
 
-// Mark marks an array as a variable, with the array that takes its gradient; nil: for Grad alone. GradReqNull takes the mark away.
+// Mark marks an array as a variable, with the array for its gradient; nil: for Grad only. GradReqNull removes the mark.
 func (t *Tape) Mark(array, gradient *NDArray, req GradReq) error {
 	var c scratch
 	defer c.end()
@@ -67,7 +67,8 @@ func (t *Tape) Invoke(op string, attrs Attrs, inputs ...*NDArray) ([]*NDArray, e
 	return t.InvokeWith(op, attrs, inputs)
 }
 
-// InvokeWith does so with settings: WithSeed (of random operators, Dropout among them: the same seed gives the same numbers), OnContext, Into.
+// InvokeWith does so with settings: WithSeed (for random operators, Dropout among them: the same seed gives the same numbers), OnContext,
+// Into.
 func (t *Tape) InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...Option) ([]*NDArray, error) {
 	chosen, err := settingsOf("InvokeWith", options, "WithSeed", "OnContext", "Into")
 	if err != nil {
@@ -93,8 +94,8 @@ func (t *Tape) InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...
 // Backwards are settings of a backward pass.
 type Backwards struct {
 	HeadGrads   []*NDArray // one for each head, or none: ones
-	RetainGraph bool       // for another pass
-	CreateGraph bool       // the pass is recorded itself
+	RetainGraph bool       // keep the graph for another pass
+	CreateGraph bool       // record the pass itself
 }
 
 func (b Backwards) in(c *scratch, heads []*NDArray) (list, grads **C.cohort_ndarray, num C.size_t, options *C.cohort_backward_options) {
@@ -109,7 +110,7 @@ func (b Backwards) in(c *scratch, heads []*NDArray) (list, grads **C.cohort_ndar
 	return list, grads, num, options
 }
 
-// Backward computes the gradients of the marked arrays that heads were made from, of their sum.
+// Backward computes the gradients of the sum of the heads with respect to the marked arrays that they depend on.
 func (t *Tape) Backward(heads []*NDArray, with Backwards) error {
 	var c scratch
 	defer c.end()
@@ -122,7 +123,7 @@ func (t *Tape) Backward(heads []*NDArray, with Backwards) error {
 	})
 }
 
-// Grad computes gradients of some arrays alone, as new arrays.
+// Grad computes gradients of some arrays only, as new arrays.
 func (t *Tape) Grad(heads, variables []*NDArray, with Backwards) ([]*NDArray, error) {
 	var c scratch
 	defer c.end()
@@ -141,8 +142,8 @@ func (t *Tape) Grad(heads, variables []*NDArray, with Backwards) ([]*NDArray, er
 	return onlyArrays(readArrays(made))
 }
 
-// Function records what the caller has computed, with a function from the gradients of the outputs to those of the inputs; nil: none. What
-// it fails or panics with comes out of the backward pass.
+// Function records a computation of the caller's, with a function from the gradients of the outputs to those of the inputs; nil: none.
+// Its errors and panics come out of the backward pass.
 func (t *Tape) Function(inputs, outputs []*NDArray, gradients func(headGrads []*NDArray) ([]*NDArray, error)) error {
 	if gradients == nil {
 		return newError(ErrorClassInvalidArgument, "Function", "Function: expected a function, found nil")
@@ -168,7 +169,7 @@ func (t *Tape) Function(inputs, outputs []*NDArray, gradients func(headGrads []*
 	return err
 }
 
-// Symbol is that of what an array was made from.
+// Symbol returns the recorded graph of an array.
 func (t *Tape) Symbol(array *NDArray) (*Symbol, error) {
 	var c scratch
 	defer c.end()
@@ -183,21 +184,21 @@ func (t *Tape) Symbol(array *NDArray) (*Symbol, error) {
 	return newSymbol(made), nil
 }
 
-// NumRecorded says how many operators and functions are recorded that a gradient could flow through.
+// NumRecorded returns the number of recorded operators and functions through which a gradient could flow.
 func (t *Tape) NumRecorded() (int, error) {
 	var num C.size_t
 	err := t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_num_recorded(raw, &num) })
 	return int(num), err
 }
 
-// IsRecording says whether it records.
+// IsRecording reports whether it records.
 func (t *Tape) IsRecording() (bool, error) {
 	var found C.cohort_bool
 	err := t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_is_recording(raw, &found) })
 	return found != 0, err
 }
 
-// IsTraining says whether operators are applied as in training.
+// IsTraining reports whether operators are applied as in training.
 func (t *Tape) IsTraining() (bool, error) {
 	var found C.cohort_bool
 	err := t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_is_training(raw, &found) })

@@ -13,12 +13,12 @@ import (
 	"unsafe"
 )
 
-// TraceOptions are settings of a trace. Zero in any field is the library's choice.
+// TraceOptions are settings of a trace. Zero in any field means the library's default.
 type TraceOptions struct {
-	MaxEvents        int     // how many are kept; older ones make room
-	FlopPerS         float64 // what the threads of one device can compute in float32; 0: measured
+	MaxEvents        int     // the number of events kept; older ones are dropped
+	FlopPerS         float64 // float32 operations per second of one device's threads; 0: measured
 	Bfloat16FlopPerS float64 // the same in bfloat16
-	BytePerS         float64 // what they can read and write by copying; 0: measured
+	BytePerS         float64 // bytes per second that they read and write when copying; 0: measured
 }
 
 // A Trace records every operator, copy, sum of gradients and update of the process while it runs:
@@ -30,7 +30,7 @@ type TraceOptions struct {
 //	table, err := trace.Table(cohort.TotalsByOperator)
 type Trace struct{ handle }
 
-// NewTrace makes one that does not run yet.
+// NewTrace makes a trace that does not run yet.
 func NewTrace(settings TraceOptions) (*Trace, error) {
 	if settings.MaxEvents < 0 {
 		return nil, newError(ErrorClassInvalidArgument, "MaxEvents", "MaxEvents: expected 0 or more, found %d", settings.MaxEvents)
@@ -56,17 +56,17 @@ func (t *Trace) on(f func(raw *C.cohort_trace) *C.cohort_error) error {
 	return t.do(func(ptr unsafe.Pointer) *C.cohort_error { return f((*C.cohort_trace)(ptr)) })
 }
 
-// Start goes on recording, behind what it holds already.
+// Start starts or resumes recording.
 func (t *Trace) Start() error {
 	return t.on(func(raw *C.cohort_trace) *C.cohort_error { return C.cohort_trace_start(raw) })
 }
 
-// Stop ends recording; what it holds stays. Work that is queued must have been waited for, or it is not there.
+// Stop stops recording; recorded events stay. Queued work is only recorded if it has been waited for.
 func (t *Trace) Stop() error {
 	return t.on(func(raw *C.cohort_trace) *C.cohort_error { return C.cohort_trace_stop(raw) })
 }
 
-// Running records what a function does, and waits for all work at its end.
+// Running records while a function runs, and waits for all work at its end.
 func (t *Trace) Running(function func() error) (err error) {
 	if function == nil {
 		return newError(ErrorClassInvalidArgument, "function", "Running: expected a function, found nil")
@@ -85,26 +85,26 @@ func (t *Trace) Running(function func() error) (err error) {
 	return WaitAll()
 }
 
-// Clear forgets what there is.
+// Clear discards all events and totals.
 func (t *Trace) Clear() error {
 	return t.on(func(raw *C.cohort_trace) *C.cohort_error { return C.cohort_trace_clear(raw) })
 }
 
-// A TraceInfo is how much a trace holds.
+// A TraceInfo is the state of a trace.
 type TraceInfo struct {
 	NumEvents  int
-	NumDropped uint64 // that had to make room
+	NumDropped uint64 // events dropped
 	Running    bool
 }
 
-// Info says how much it holds.
+// Info returns the state of the trace.
 func (t *Trace) Info() (TraceInfo, error) {
 	info := C.cohort_trace_info{struct_size: C.sizeof_cohort_trace_info}
 	err := t.on(func(raw *C.cohort_trace) *C.cohort_error { return C.cohort_trace_get_info(raw, &info) })
 	return TraceInfo{int(info.num_events), uint64(info.num_dropped), info.running != 0}, err
 }
 
-// JSON gives the events in Chrome's format.
+// JSON returns the events in Chrome's format.
 func (t *Trace) JSON() (found string, err error) {
 	err = t.on(func(raw *C.cohort_trace) *C.cohort_error {
 		var text *C.char
@@ -115,12 +115,12 @@ func (t *Trace) JSON() (found string, err error) {
 	return found, err
 }
 
-// Write writes them to a file, whole or not at all.
+// Write writes them to a file, completely or not at all.
 func (t *Trace) Write(path string) error {
 	return t.named(func(raw *C.cohort_trace, path, _ *C.char) *C.cohort_error { return C.cohort_trace_write(raw, path) }, path, "")
 }
 
-// Table says what took how long, for a person.
+// Table returns a table of the times, for a person.
 func (t *Trace) Table(by TotalsBy) (found string, err error) {
 	err = t.on(func(raw *C.cohort_trace) *C.cohort_error {
 		var text *C.char
@@ -135,15 +135,15 @@ func (t *Trace) Table(by TotalsBy) (found string, err error) {
 type Total struct {
 	Kind               SpanKind
 	Name               string // the node, parameter or call; "" in rows of operators
-	Op                 string // the operator or optimizer; "" where there is none
+	Op                 string // the operator or optimizer; "" if there is none
 	Count              uint64
 	Total, Least, Most time.Duration
-	Flops              float64       // additions and multiplications of products and factorizations, in all; 0: none, or not known
-	Bytes              float64       // of arrays read and written, in all; 0: not known
-	Bound              time.Duration // what the machine would take for these at least, in all; 0: not known
+	Flops              float64       // total additions and multiplications in products and factorizations; 0: none, or unknown
+	Bytes              float64       // total bytes of arrays read and written; 0: unknown
+	Bound              time.Duration // the least total time that the machine needs for these; 0: unknown
 }
 
-// Totals gives the same as numbers, what took longest first.
+// Totals returns the same as numbers, longest first.
 func (t *Trace) Totals(by TotalsBy) (found []Total, err error) {
 	err = t.on(func(raw *C.cohort_trace) *C.cohort_error {
 		var num C.size_t
@@ -176,27 +176,27 @@ func (t *Trace) named(f func(raw *C.cohort_trace, first, second *C.char) *C.coho
 	return t.on(func(raw *C.cohort_trace) *C.cohort_error { return f(raw, one, other) })
 }
 
-// Begin begins a span on a row of the program's own, such as "epoch 3" on row "training". Spans of a row nest; they may be begun and ended
-// whether the trace runs or not.
+// Begin begins a span on a row of the program's own, such as "epoch 3" on row "training". Spans of a row nest; they may be begun and
+// ended whether the trace is running or not.
 func (t *Trace) Begin(row, name string) error {
 	return t.named(func(raw *C.cohort_trace, row, name *C.char) *C.cohort_error {
 		return C.cohort_trace_begin(raw, row, name)
 	}, row, name)
 }
 
-// End ends the span of a row that was begun last.
+// End ends the last span begun on a row.
 func (t *Trace) End(row string) error {
 	return t.named(func(raw *C.cohort_trace, row, _ *C.char) *C.cohort_error { return C.cohort_trace_end(raw, row) }, row, "")
 }
 
-// Mark marks a moment on a row.
+// Mark marks a point in time on a row.
 func (t *Trace) Mark(row, name string) error {
 	return t.named(func(raw *C.cohort_trace, row, name *C.char) *C.cohort_error {
 		return C.cohort_trace_mark(raw, row, name)
 	}, row, name)
 }
 
-// Counter notes a value, which a viewer draws as a curve.
+// Counter records a value, which a viewer draws as a curve.
 func (t *Trace) Counter(name string, value float64) error {
 	return t.named(func(raw *C.cohort_trace, name, _ *C.char) *C.cohort_error {
 		return C.cohort_trace_counter(raw, name, C.double(value))

@@ -12,10 +12,10 @@ import (
 	"unsafe"
 )
 
-// An Optimizer is a rule that updates parameters from gradients, with the states of those it has seen.
+// An Optimizer is a rule that updates parameters from gradients, with a state per parameter.
 type Optimizer struct{ handle }
 
-// NewOptimizer makes one by MXNet's name: "sgd", Attrs{"learning_rate": 0.1}.
+// NewOptimizer makes an optimizer by MXNet's name: "sgd", Attrs{"learning_rate": 0.1}.
 func NewOptimizer(name string, with Attrs) (*Optimizer, error) {
 	var c scratch
 	defer c.end()
@@ -46,7 +46,7 @@ func (o *Optimizer) use(f func(raw *C.cohort_optimizer) error) error {
 	if c.err != nil {
 		return c.err
 	}
-	return taking([]*turn{o.turn}, "optimizer", func() error { return f(ptr) })
+	return withLocks([]*callLock{o.lock}, "optimizer", func() error { return f(ptr) })
 }
 
 func (o *Optimizer) on(f func(raw *C.cohort_optimizer) *C.cohort_error) error {
@@ -64,7 +64,7 @@ func (o *Optimizer) with(text, what string, f func(raw *C.cohort_optimizer, text
 	return o.on(func(raw *C.cohort_optimizer) *C.cohort_error { return f(raw, from) })
 }
 
-// Get gives a setting, or num_update.
+// Get returns a setting, or num_update.
 func (o *Optimizer) Get(key string) (float64, error) {
 	var value C.double
 	err := o.with(key, "key", func(raw *C.cohort_optimizer, key *C.char) *C.cohort_error {
@@ -80,7 +80,7 @@ func (o *Optimizer) Set(key string, value float64) error {
 	})
 }
 
-// SetLRSchedule lets a schedule decide the learning rate: "factor", "multifactor", "poly", "cosine".
+// SetLRSchedule sets a schedule for the learning rate: "factor", "multifactor", "poly", "cosine".
 func (o *Optimizer) SetLRSchedule(name string, with Attrs) error {
 	var c scratch
 	defer c.end()
@@ -93,7 +93,7 @@ func (o *Optimizer) SetLRSchedule(name string, with Attrs) error {
 	})
 }
 
-// UseSymbol takes the multipliers of a symbol's variables.
+// UseSymbol uses the multipliers of a symbol's variables.
 func (o *Optimizer) UseSymbol(symbol *Symbol) error {
 	var c scratch
 	defer c.end()
@@ -104,7 +104,7 @@ func (o *Optimizer) UseSymbol(symbol *Symbol) error {
 	return o.on(func(raw *C.cohort_optimizer) *C.cohort_error { return C.cohort_optimizer_use_symbol(raw, *list) })
 }
 
-// Mult gives the multipliers of learning rate and weight decay that hold for a parameter.
+// Mult returns the multipliers of learning rate and weight decay that apply to a parameter.
 func (o *Optimizer) Mult(param string) (lr, wd float64, err error) {
 	var lrMult, wdMult C.double
 	err = o.with(param, "param", func(raw *C.cohort_optimizer, param *C.char) *C.cohort_error {
@@ -134,7 +134,7 @@ func (o *Optimizer) Update(param string, weight, grad *NDArray) error {
 	})
 }
 
-// States gives states and counts, so that training can go on later.
+// States returns states and counts, from which training can be resumed.
 func (o *Optimizer) States() ([]byte, error) {
 	var size C.size_t
 	if err := o.on(func(raw *C.cohort_optimizer) *C.cohort_error {
@@ -149,7 +149,7 @@ func (o *Optimizer) States() ([]byte, error) {
 	return found[:int(size)], err
 }
 
-// SetStates takes what States gave.
+// SetStates restores the result of States.
 func (o *Optimizer) SetStates(states []byte) error {
 	data, size := memoryOf(states)
 	return o.on(func(raw *C.cohort_optimizer) *C.cohort_error {
@@ -174,7 +174,7 @@ func newMetric(make func(out **C.cohort_metric) *C.cohort_error) (*Metric, error
 	return made, nil
 }
 
-// NewMetric makes one by MXNet's name.
+// NewMetric makes a metric by MXNet's name.
 func NewMetric(kind string, with Attrs) (*Metric, error) {
 	var c scratch
 	defer c.end()
@@ -188,8 +188,8 @@ func NewMetric(kind string, with Attrs) (*Metric, error) {
 	})
 }
 
-// CustomMetric makes one of a function that gives the sum and the number of instances. The arrays are closed behind it; what it fails or
-// panics with comes out of the call that updates the metric.
+// CustomMetric makes a metric from a function that returns sum and count. The arrays are closed after it; its errors and panics come out
+// of the call that updates the metric.
 func CustomMetric(name string, function func(labels, preds []*NDArray) (sum, num float64, err error)) (*Metric, error) {
 	if function == nil {
 		return nil, newError(ErrorClassInvalidArgument, name, "CustomMetric: expected a function, found nil")
@@ -222,16 +222,16 @@ func (m *Metric) with(c *scratch, f func(raw *C.cohort_metric) error) error {
 	if c.err != nil {
 		return c.err
 	}
-	return taking(m.turns(), "metric", func() error { return f(ptr) })
+	return withLocks(m.locks(), "metric", func() error { return f(ptr) })
 }
 
-func (m *Metric) turns() []*turn {
+func (m *Metric) locks() []*callLock {
 	m.mutex.Lock()
 	children := m.children
 	m.mutex.Unlock()
-	found := []*turn{m.turn}
+	found := []*callLock{m.lock}
 	for _, child := range children {
-		found = append(found, child.turns()...)
+		found = append(found, child.locks()...)
 	}
 	return found
 }
@@ -277,7 +277,7 @@ func (m *Metric) Add(child *Metric) error {
 	})
 }
 
-// SetNames chooses which labels and outputs it takes, by name, where they come with names; none: all.
+// SetNames selects labels and outputs by name, if they are given with names; none: all.
 func (m *Metric) SetNames(labels, outputs []string) error {
 	var c scratch
 	defer c.end()
@@ -290,32 +290,32 @@ func (m *Metric) SetNames(labels, outputs []string) error {
 	})
 }
 
-// Reset forgets everything.
+// Reset resets everything.
 func (m *Metric) Reset() error {
 	return m.on(func(raw *C.cohort_metric) *C.cohort_error { return C.cohort_metric_reset(raw) })
 }
 
-// ResetLocal starts again, but keeps what counts globally.
+// ResetLocal resets the local values, and keeps the global ones.
 func (m *Metric) ResetLocal() error {
 	return m.on(func(raw *C.cohort_metric) *C.cohort_error { return C.cohort_metric_reset_local(raw) })
 }
 
-// A Figure is a name and a value; NaN where nothing was counted.
+// A Figure is a name and a value; NaN if nothing was counted.
 type Figure struct {
 	Name  string
 	Value float64
 }
 
-// Values gives the figures since the last reset.
+// Values returns the figures since the last reset.
 func (m *Metric) Values() ([]Figure, error) { return m.figures(false) }
 
-// GlobalValues gives those since the last full reset.
+// GlobalValues returns those since the last global reset.
 func (m *Metric) GlobalValues() ([]Figure, error) { return m.figures(true) }
 
-// A Counter is the sum and the number of instances behind a figure.
+// A Counter is the sum and the count behind a figure.
 type Counter struct{ Sum, Num float64 }
 
-// Counters gives those of the figures since the last reset, or with global since the last full one.
+// Counters returns those of the figures since the last reset, or with global since the last global one.
 func (m *Metric) Counters(global bool) (found []Counter, err error) {
 	err = m.on(func(raw *C.cohort_metric) *C.cohort_error {
 		var num C.size_t
@@ -358,7 +358,7 @@ func (m *Metric) figures(global bool) ([]Figure, error) {
 // An Initializer is a rule that fills parameters before training. The same seed and names give the same numbers.
 type Initializer struct{ handle }
 
-// NewInitializer makes one by MXNet's name.
+// NewInitializer makes an initializer by MXNet's name.
 func NewInitializer(name string, with Attrs, seed uint64) (*Initializer, error) {
 	var c scratch
 	defer c.end()
@@ -379,8 +379,8 @@ func NewInitializer(name string, with Attrs, seed uint64) (*Initializer, error) 
 	return made, nil
 }
 
-// Apply fills arrays by name: weights by this rule, biases with 0, and so on; `__init__` of the symbol's variables comes first. The symbol
-// may be nil.
+// Apply fills arrays by name: weights by this rule, biases with 0, and so on; `__init__` of the symbol's variables takes precedence. The
+// symbol may be nil.
 func (i *Initializer) Apply(symbol *Symbol, arrays Params) error {
 	if i == nil {
 		return newError(ErrorClassInvalidArgument, "initializer", "initializer: expected an object, found nil")
@@ -415,21 +415,21 @@ func (i *Initializer) Fill(name string, array *NDArray) error {
 	})
 }
 
-// SaveStates writes what States gives to a file.
+// SaveStates writes the result of States to a file.
 func (o *Optimizer) SaveStates(path string) error {
 	return o.with(path, "path", func(raw *C.cohort_optimizer, path *C.char) *C.cohort_error {
 		return C.cohort_optimizer_save_states(raw, path)
 	})
 }
 
-// LoadStates reads it.
+// LoadStates reads it from a file.
 func (o *Optimizer) LoadStates(path string) error {
 	return o.with(path, "path", func(raw *C.cohort_optimizer, path *C.char) *C.cohort_error {
 		return C.cohort_optimizer_load_states(raw, path)
 	})
 }
 
-// UpdateNamed adds labels and predictions that come with names, of which those that SetNames chose are taken.
+// UpdateNamed adds named labels and predictions, from which SetNames has selected.
 func (m *Metric) UpdateNamed(labels, preds Params) error {
 	var c scratch
 	defer c.end()

@@ -21,7 +21,7 @@ type Context struct {
 	ID   int32
 }
 
-// CPU is a CPU device; each id names one, a worker with its share of the processors.
+// CPU is a CPU device; each id is a separate worker with its share of the processors.
 func CPU(id int) Context { return Context{DeviceTypeCPU, int32(clamp(id))} }
 
 // GPU is a GPU.
@@ -29,7 +29,7 @@ func GPU(id int) Context { return Context{DeviceTypeGPU, int32(clamp(id))} }
 
 func clamp(id int) int {
 	if id > math.MaxInt32 || id < math.MinInt32 {
-		return -1 // which there is not
+		return -1 // no such device
 	}
 	return id
 }
@@ -59,14 +59,14 @@ func contextOf(from C.cohort_context) Context {
 	return Context{DeviceType(from.device_type), int32(from.device_id)}
 }
 
-// NumDevices says how many devices of a kind there are.
+// NumDevices returns the number of devices of a kind.
 func NumDevices(kind DeviceType) (int, error) {
 	var num C.size_t
 	err := call(func() *C.cohort_error { return C.cohort_num_devices(C.cohort_device_type(kind), &num) })
 	return int(num), err
 }
 
-// HasFeature says whether the library has a feature, such as "cuda".
+// HasFeature reports whether the library has a feature, such as "cuda".
 func HasFeature(name string) bool {
 	var s scratch
 	defer s.end()
@@ -74,28 +74,28 @@ func HasFeature(name string) bool {
 	return s.err == nil && C.cohort_has_feature(text) != 0
 }
 
-// A DeviceMemory is how much memory of a device this process uses, in bytes.
+// A DeviceMemory is the memory of a device that this process uses, in bytes.
 type DeviceMemory struct {
-	Used   int // arrays, and what executors, groups and operators work with
-	Peak   int // the most that it was since it was last reset
-	Cached int // kept for later, beside that
-	Limit  int // what LimitMemory said; 0: no limit
+	Used   int // arrays, and the working memory of executors, groups and operators
+	Peak   int // the highest use since the last reset
+	Cached int // cached for later use, beside that
+	Limit  int // the limit set by LimitMemory; 0: none
 }
 
-// Memory says how much of the device's memory this process uses.
+// Memory returns the memory of the device that this process uses.
 func (c Context) Memory() (DeviceMemory, error) {
 	info, place := C.cohort_device_memory_info{struct_size: C.sizeof_cohort_device_memory_info}, c.raw()
 	err := call(func() *C.cohort_error { return C.cohort_device_memory(&place, &info) })
 	return DeviceMemory{int(info.used_bytes), int(info.peak_bytes), int(info.cached_bytes), int(info.limit_bytes)}, err
 }
 
-// ResetPeakMemory counts the peak from what is in use now.
+// ResetPeakMemory resets the peak to the present use.
 func (c Context) ResetPeakMemory() error {
 	place := c.raw()
 	return call(func() *C.cohort_error { return C.cohort_device_reset_peak_memory(&place) })
 }
 
-// LimitMemory limits what this process takes, in bytes; 0: no limit. What would be more is an ErrOutOfMemory.
+// LimitMemory limits the memory that this process uses, in bytes; 0: no limit. An allocation beyond it is an ErrOutOfMemory.
 func (c Context) LimitMemory(bytes int) error {
 	if bytes < 0 {
 		return newError(ErrorClassInvalidArgument, "bytes", "LimitMemory: expected 0 or more, found %d", bytes)
@@ -104,13 +104,13 @@ func (c Context) LimitMemory(bytes int) error {
 	return call(func() *C.cohort_error { return C.cohort_device_limit_memory(&place, C.size_t(bytes)) })
 }
 
-// WaitAll waits until all work queued so far on all devices is done.
+// WaitAll waits for all work queued so far on all devices.
 func WaitAll() error { return call(func() *C.cohort_error { return C.cohort_wait_all() }) }
 
-// LiveHandles says how many objects of the library are alive in this process.
+// LiveHandles returns the number of library objects that are alive in this process.
 func LiveHandles() int { return int(C.cohort_live_handles()) }
 
-// LibraryVersion is the version of the library that is loaded.
+// LibraryVersion returns the version of the loaded library.
 func LibraryVersion() string { return goText(C.cohort_version()) }
 
 func init() {
@@ -136,7 +136,7 @@ type Desc struct {
 // lists of numbers.
 type Attrs map[string]any
 
-// pairs gives keys, and values in MXNet's spelling: (2, 2), 0.1, True, relu.
+// pairs returns keys, and values in MXNet's spelling: (2, 2), 0.1, True, relu.
 func (a Attrs) pairs(what string) (keys, values []string, err error) {
 	for key := range a {
 		keys = append(keys, key)
@@ -201,14 +201,14 @@ func spell(value any) (string, error) {
 	return "", fmt.Errorf("expected text, a number, bool or a list of numbers, found %s", describe(value))
 }
 
-// A MemoryInfo is how many bytes something needs, by kind.
+// A MemoryInfo is memory in bytes, by kind.
 type MemoryInfo struct {
 	Planned      int // the pool of intermediate values and workspaces, after reuse
-	Intermediate int // what all intermediate arrays would take without reuse
+	Intermediate int // all intermediate arrays, without reuse
 	Arguments    int // arguments and auxiliary states
 	Gradients    int
 	Outputs      int
-	Values       int // of Planned, the most that intermediate values take at one time: no workspaces
+	Values       int // the part of Planned that intermediate values use at their peak, without workspaces
 }
 
 func newMemoryInfo() *C.cohort_memory_info {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command predict asks a checkpoint of MXNet's about an image.
+// Command predict runs an MXNet checkpoint on an image.
 package main
 
 import (

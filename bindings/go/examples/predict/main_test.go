@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The program of the README is this one, and it runs, on a checkpoint that MXNet 1.9.1 wrote.
+// The program of the README is this one, and runs with a checkpoint written by MXNet 1.9.1.
 func TestTheProgramOfTheREADMEPredicts(t *testing.T) {
 	read := func(path string) string {
 		text, err := os.ReadFile(path)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command train_digits trains LeNet on handwritten digits over three devices that get shares of different size, saves it, and asks what was
-// saved. In this folder: go run .
+// Command train_digits trains LeNet on handwritten digits over three devices with unequal shares, saves a checkpoint, and predicts with
+// it. In this folder: go run .
 package main
 
 import (
