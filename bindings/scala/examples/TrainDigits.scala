@@ -5,8 +5,8 @@ import java.io.File
 
 import cohort._
 
-/** Trains LeNet on handwritten digits over three devices that get shares of different size, saves it, and asks what was
-  * saved.
+/** Trains LeNet on handwritten digits over three devices with unequal shares, saves a checkpoint, and predicts with
+  * it.
   *
   * scala -cp ... cohort.examples.TrainDigits [DIGITS.params [PREFIX [EPOCHS]]]
   */
@@ -24,7 +24,7 @@ object TrainDigits {
     sym.SoftmaxOutput(sym.FullyConnected(net, num_hidden = 10, name = "fc2"), name = "softmax")
   }
 
-  /** Images and labels in an order that is always the same. */
+  /** Images and labels in an order that is the same in each run. */
   def load(path: String): (Array[Array[Float]], Array[Float]) = Scope {
     val file = NDArray.load2Map(path)
     val images = file("images").toArray.grouped(64).toArray

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package cohort
 
-/** Arithmetic and comparisons of arrays and of symbols, element by element; comparisons give 1 and 0. */
+/** Arithmetic and comparisons of arrays and of symbols, element by element; comparisons return 1 and 0. */
 trait Arithmetic[T] {
 
-  /** By an operator of two inputs, or of one and a number; both by the same word. */
+  /** Applies an operator of two inputs, or of one input and a number; both have the same word in their names. */
   protected def withOther(word: String, other: T): T
   protected def withNumber(word: String, value: Float): T
 

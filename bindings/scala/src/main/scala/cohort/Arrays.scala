@@ -6,10 +6,10 @@ import scala.language.dynamics
 import cohort.abi.CohortArrays._
 import cohort.abi.CohortOperator._
 
-/** Lists of arrays of the library's, with names, for the time of a call. */
+/** The library's lists of named arrays, for the duration of a call. */
 private[cohort] object Arrays {
 
-  /** null is none, and so is a null array. */
+  /** A null collection is an empty list, and a null array an entry without one. */
   def of[A](arrays: Iterable[(String, NDArray)], what: String)(body: Long => A): A = {
     val handle = Native.long(cohort_arrays_create)
     try {
@@ -20,7 +20,7 @@ private[cohort] object Arrays {
     } finally cohort_arrays_free(handle)
   }
 
-  /** What a call gives. */
+  /** Reads the list that a call has returned, and frees it. */
   def take(handle: Long): Vector[(String, Option[NDArray])] =
     try read(handle)
     finally cohort_arrays_free(handle)
@@ -61,9 +61,9 @@ private[cohort] object Arrays {
     take(Native.long(cohort_arrays_load(Native.in(path, "fname"), Context.struct(context), _)))
 }
 
-/** Operators as methods that the registry knows, not the compiler: what is unknown throws [[UnknownNameException]].
-  * Arguments without a name, and those named as inputs of the operator, are inputs; `name` names the node; the rest are
-  * attributes.
+/** Operators as methods that the registry resolves, not the compiler: an unknown one throws [[UnknownNameException]].
+  * Arguments without a name, and those named like inputs of the operator, are inputs; `name` names the node; the
+  * others are attributes.
   */
 abstract class Operators[A] private[cohort] extends Dynamic {
   protected def isInput(value: Any): Boolean
@@ -84,7 +84,7 @@ abstract class Operators[A] private[cohort] extends Dynamic {
     applied(op, name.headOption.map(_._2.toString).orNull, inOrder(op, flat), rest)
   }
 
-  // Those with names go where the operator has them.
+  // Named inputs are put at their positions.
   private def inOrder(op: String, inputs: Seq[(String, Any)]): Seq[A] =
     if (inputs.forall(_._1 == "")) inputs.map(_._2.asInstanceOf[A])
     else {
@@ -100,13 +100,13 @@ abstract class Operators[A] private[cohort] extends Dynamic {
     }
 }
 
-/** What the library knows of operators. */
+/** The library's registry of operators. */
 object Operators {
 
-  /** The names of all. */
+  /** The names of all operators. */
   def names: Vector[String] = Native.list(cohort_operator_num)(i => Native.text(cohort_operator_name(i, _)))
 
-  /** Attributes of an operator: name, type, default ("" where it is needed) and what it means. */
+  /** Attributes of an operator: name, type, default ("" if it is required) and meaning. */
   def attributes(op: String): Vector[(String, String, String, String)] = {
     val num, out = new Array[Long](1)
     Native.check(cohort_operator_info(Native.in(op, "op"), out, null, num, null, null, null))
@@ -118,14 +118,14 @@ object Operators {
     }
   }
 
-  /** The names of the inputs of an operator, as far as it names them. */
+  /** The names of the inputs of an operator, as far as they have any. */
   def inputs(op: String): Vector[String] = {
     val num = new Array[Long](1)
     Native.check(cohort_operator_info(Native.in(op, "op"), null, null, null, num, null, null))
     Vector.tabulate(num(0).toInt)(i => Native.text(cohort_operator_input(op, i, _, null, null)))
   }
 
-  /** The least and the largest number that each attribute takes, infinite where there is no bound. */
+  /** The least and the largest valid number of each attribute, infinite if there is no bound. */
   def ranges(op: String): Vector[(Double, Double)] = Vector.tabulate(attributes(op).length) { i =>
     val low, high = new Array[Double](1)
     Native.check(cohort_operator_attr_range(op, i, low, high))
@@ -136,8 +136,8 @@ object Operators {
   def gradients(op: String): Vector[Boolean] =
     Vector.tabulate(inputs(op).length)(i => Native.int(cohort_operator_input_gradient(op, i, _)) != 0)
 
-  /** What an operator does where a network computes in a narrower type: `narrow` (computes in it), `follows` (takes and
-    * gives what comes so) or `own` (keeps the types of the network).
+  /** The behaviour of an operator in a network that computes in a narrower type: `narrow` (computes in it), `follows`
+    * (keeps the type of its inputs) or `own` (keeps the types of the network).
     */
   def precision(op: String): String =
     Vector("own", "narrow", "follows")(Native.int(cohort_operator_precision(Native.in(op, "op"), _)))
@@ -149,7 +149,7 @@ object Operators {
     Vector.tabulate(num(0).toInt)(i => Native.text(cohort_operator_output(op, i, _)))
   }
 
-  /** What an operator does. */
+  /** The documentation of an operator. */
   def doc(op: String): String = {
     val out = new Array[Long](1)
     Native.check(cohort_operator_info(Native.in(op, "op"), null, out, null, null, null, null))

@@ -21,23 +21,23 @@ object LogLevel extends Enumeration {
 /** The library as a whole. */
 object Cohort {
 
-  /** The version of the library that is loaded. */
+  /** The version of the loaded library. */
   def version: String = cohort_version()
 
   /** Whether the library has a feature, such as "cuda". */
   def hasFeature(name: String): Boolean = cohort_has_feature(Native.in(name, "name")) != 0
 
-  /** The file of the library. */
+  /** The file of the loaded library. */
   def library: java.io.File = abi.Loader.file()
 
-  /** How many objects of the library are alive in this process. */
+  /** The number of library objects that are alive in this process. */
   def liveHandles: Long = cohort_live_handles()
 
-  /** Waits until all work queued so far on all devices is done. */
+  /** Waits for all work queued so far on all devices. */
   def waitAll(): Unit = Native.check(cohort_wait_all())
 }
 
-/** Takes messages of the library for as long as it lives, on the threads whose calls cause them. */
+/** Receives messages of the library for as long as it lives, on the threads whose calls cause them. */
 final class LogReceiver private (address: Long, family: Family) extends Handle(address, cohort_log_free, family) {
   private def this(made: (Long, Family)) = this(made._1, made._2)
 

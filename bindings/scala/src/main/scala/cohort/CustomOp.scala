@@ -13,8 +13,8 @@ import cohort.abi.Constants
 import cohort.abi.Structs
 import cohort.DType.DType
 
-/** What a custom operator computes, for one node that is bound. The arrays are the library's working memory: they are
-  * neither kept nor used behind the call.
+/** The computation of a custom operator, for one bound node. The arrays are the library's working memory: they must
+  * not be kept or used after the call.
   */
 abstract class CustomOp {
 
@@ -22,7 +22,7 @@ abstract class CustomOp {
   def forward(isTrain: Boolean, inData: IndexedSeq[NDArray], outData: IndexedSeq[NDArray],
     aux: IndexedSeq[NDArray]): Unit
 
-  /** Writes those of `inGrad` that are wanted. */
+  /** Writes the wanted ones of `inGrad`. */
   def backward(
       outGrad: IndexedSeq[NDArray],
       inData: IndexedSeq[NDArray],
@@ -31,7 +31,7 @@ abstract class CustomOp {
       aux: IndexedSeq[NDArray]): Unit
 }
 
-/** What a node of a custom operator has. Shapes and types that are not known are null. */
+/** The description of a custom operator's nodes. Unknown shapes and types are null. */
 abstract class CustomOpProp {
   def listArguments(): IndexedSeq[String] = Vector("data")
   def listOutputs(): IndexedSeq[String] = Vector("output")
@@ -49,8 +49,8 @@ abstract class CustomOpProp {
 
 object CustomOp {
 
-  /** Registers an operator for the whole process: nodes `sym.Custom(data, op_type = regName)` are what `make` gives for
-    * their attributes. Without `needTopGrad` it is a loss, whose backward pass starts with a gradient of its own.
+  /** Registers an operator for the whole process: for each node `sym.Custom(data, op_type = regName)`, `make` is
+    * called with its attributes. Without `needTopGrad` it is a loss, whose backward needs no head gradients.
     */
   def register(regName: String, needTopGrad: Boolean = true)(make: Map[String, String] => CustomOpProp): Unit = {
     val callback = new Native.Callback(Native.needed(make, "make"))
@@ -74,7 +74,7 @@ object CustomOp {
     }
   }
 
-  /** Ends the name; nodes that there are stay what they are. */
+  /** Removes the name; existing nodes are not affected. */
   def unregister(regName: String): Unit = Native.check(cohort_custom_unregister(Native.in(regName, "regName")))
 
   private val registered = new ConcurrentHashMap[java.lang.Long, Native.Callback]
@@ -106,7 +106,7 @@ object CustomOp {
       Native.check(cohort_descs_add(descs, null, null, Constants.UNKNOWN_SHAPE, code, null))
     }
 
-  /** Lent arrays for the time of a call. */
+  /** Arrays that a callback was given, for the duration of a call. */
   private def lent(lists: Long*)(body: Seq[Vector[Option[NDArray]]] => Unit): Unit = {
     val arrays = lists.map(list => Arrays.read(list).map(_._2))
     try body(arrays)

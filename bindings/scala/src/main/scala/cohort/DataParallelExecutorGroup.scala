@@ -9,7 +9,7 @@ import cohort.abi.Constants.GroupList
 import cohort.abi.Structs
 import cohort.DType.DType
 
-/** A network on several devices, for data parallelism: each batch is split over them by workload. Made by its
+/** A network on several devices, for data parallelism: each batch is split over them by workload. Created by its
   * [[DataParallelExecutorGroup.Builder]].
   *
   * {{{
@@ -44,7 +44,7 @@ final class DataParallelExecutorGroup private[cohort] (
   def dataShapes: IndexedSeq[DataDesc] = descs(GroupList.DATA)
   def labelShapes: Option[IndexedSeq[DataDesc]] = Some(descs(GroupList.LABELS)).filter(_.nonEmpty)
 
-  /** Batch axes; -1 is not batched. */
+  /** Batch axes; -1 for none. */
   def dataLayouts: IndexedSeq[Int] = axes(GroupList.DATA)
   def labelLayouts: IndexedSeq[Int] = axes(GroupList.LABELS)
   def outputLayouts: IndexedSeq[Int] = axes(GroupList.OUTPUTS)
@@ -56,7 +56,7 @@ final class DataParallelExecutorGroup private[cohort] (
     found.toVector.take(dataShapes.length)
   }
 
-  /** What device `i` gets of shapes, along the axes given or those of their layouts. */
+  /** The shapes of device `i`'s slice, along the given axes or those of the layouts. */
   def slicedShape(shapes: Seq[DataDesc], i: Int, majorAxis: Seq[Int] = null): IndexedSeq[(String, Shape)] = {
     if (majorAxis != null && majorAxis.length != Native.needed(shapes, "shapes").length)
       Native.refuse(s"majorAxis: expected ${shapes.length} axes, found ${majorAxis.length}", "majorAxis")
@@ -67,7 +67,7 @@ final class DataParallelExecutorGroup private[cohort] (
     }
   }
 
-  /** Binds anew, from zeros; with `reshape` as [[reshape]]. Without `rebind` a group that is bound refuses. */
+  /** Binds again, from zeros; with `reshape` like [[reshape]]. Without `rebind` a bound group refuses. */
   def bindExec(
       dataShapes: Seq[DataDesc],
       labelShapes: Option[Seq[DataDesc]],
@@ -82,7 +82,7 @@ final class DataParallelExecutorGroup private[cohort] (
         }
       }
 
-  /** Changes the shapes of the batch; parameters stay. All or nothing. */
+  /** Changes the shapes of the batch; parameters stay. On an error nothing changes. */
   def reshape(dataShapes: Seq[DataDesc], labelShapes: Option[Seq[DataDesc]]): Unit =
     withDescs(dataShapes, labelShapes)((data, label) => run(cohort_group_reshape(_, data, label)))
 
@@ -93,13 +93,13 @@ final class DataParallelExecutorGroup private[cohort] (
 
   // ---- passes
 
-  /** Splits a batch over the devices and runs a forward pass on each; None is as `forTraining`. */
+  /** Splits a batch over the devices and runs a forward pass on each; None means `forTraining`. */
   def forward(dataBatch: DataBatch, isTrain: Option[Boolean] = None): Unit =
     GroupBase.arraysOf(dataBatch) { (data, label) =>
       run(cohort_group_forward(_, data, data.length, label, label.length, Native.isTrain(isTrain)))
     }
 
-  /** The same of batches that are split already, one for each device. */
+  /** Like `forward`, with batches that are sliced already, one per device. */
   def forwardPreSliced(batches: IndexedSeq[DataBatch], isTrain: Option[Boolean] = None): Unit = {
     val labels =
       Native.needed(batches, "batches").map(batch => Option(Native.needed(batch, "batch").label).getOrElse(Vector.empty))
@@ -114,26 +114,26 @@ final class DataParallelExecutorGroup private[cohort] (
   /** The first half of `forward`: splits a batch. */
   def load(dataBatch: DataBatch): Unit = loadBatch(dataBatch)
 
-  /** The second half: runs a pass over what is loaded. */
+  /** The second half: runs a pass over the loaded batch. */
   def runForward(isTrain: Option[Boolean] = None): Unit = runPass(isTrain)
 
-  /** Runs a backward pass from the latest forward pass; losses need no gradients of outputs. */
+  /** Runs a backward pass after the latest forward pass; losses need no head gradients. */
   def backward(outGrads: Array[NDArray] = null): Unit = backwardPass(if (outGrads == null) Nil else outGrads.toSeq)
 
-  // ---- what they give
+  // ---- results
 
   /** Names and shapes of the merged outputs, known before any pass. */
   def getOutputShapes: IndexedSeq[(String, Shape)] =
     Descs.take(use(handle => Native.long(cohort_group_output_shapes(handle, _))))
       .map(entry => (entry.name, entry.desc.shape))
 
-  /** For each output the arrays of the devices. */
+  /** The devices' arrays of each output. */
   def getOutputs(): IndexedSeq[IndexedSeq[NDArray]] = present(GroupList.OUTPUTS)
 
-  /** Outputs joined over the devices: the next pass's after the next pass. */
+  /** Outputs joined over the devices; the next pass overwrites them. */
   def getOutputsMerged(): IndexedSeq[NDArray] = merged(GroupList.OUTPUTS)
 
-  /** For each of the data, in the order of their descriptors, the gradients of the devices. */
+  /** The devices' gradients of each data input, in the order of the descriptors. */
   def getInputGrads(): IndexedSeq[IndexedSeq[NDArray]] = {
     needsInputGrads()
     present(GroupList.INPUT_GRADS)
@@ -153,7 +153,7 @@ final class DataParallelExecutorGroup private[cohort] (
 
   def getStates(): IndexedSeq[IndexedSeq[NDArray]] = present(GroupList.STATES)
 
-  /** Sets states: for each the arrays of the devices, or one number for all. */
+  /** Sets states: the devices' arrays for each state, or one number for all. */
   def setStates(states: IndexedSeq[IndexedSeq[NDArray]] = null, value: Option[Double] = None): Unit =
     GroupBase.states(states, value) { (list, num, each, number) =>
       run(cohort_group_set_states(_, list, num, each, number))
@@ -166,7 +166,7 @@ final class DataParallelExecutorGroup private[cohort] (
   def labelArrays: Option[IndexedSeq[Array[((Int, Int), NDArray)]]] =
     Some(withSlices(GroupList.LABELS)).filter(_.nonEmpty)
 
-  /** For each parameter in the order of `paramNames` the arrays of the devices. */
+  /** The devices' arrays of each parameter, in the order of `paramNames`. */
   def paramArrays: IndexedSeq[IndexedSeq[NDArray]] = present(GroupList.PARAMS)
 
   /** None for parameters without gradient. */
@@ -174,14 +174,14 @@ final class DataParallelExecutorGroup private[cohort] (
   def auxArrays: IndexedSeq[IndexedSeq[NDArray]] = present(GroupList.AUX)
   def inputGradArrays: IndexedSeq[IndexedSeq[NDArray]] = present(GroupList.INPUT_GRADS)
 
-  /** What backward does with the gradient of each argument: "null", "write" or "add". */
+  /** The gradient request of each argument: "null", "write" or "add". */
   def gradReq: Map[String, String] = execs(0).gradReq
 }
 
 object DataParallelExecutorGroup {
 
-  /** Settings of a group, in any order; `build` makes it. Null as `paramNames` is all arguments but data, labels and
-    * states.
+  /** Settings of a group, in any order; `build` creates it. A null `paramNames` means all arguments but data, labels
+    * and states.
     */
   final class Builder(symbol: Symbol, contexts: Array[Context], paramNames: IndexedSeq[String]) {
     Native.needed(symbol, "symbol")
@@ -215,7 +215,7 @@ object DataParallelExecutorGroup {
     /** Names of the network's arguments. */
     val argNames: IndexedSeq[String] = symbol.listArguments()
 
-    /** One share for each context; equal ones unless set. */
+    /** One share per context; equal shares by default. */
     def setWorkLoadList(workLoad: IndexedSeq[Float]): Builder = set { workLoadList = workLoad }
     def setDataShapes(shapes: IndexedSeq[DataDesc]): Builder = set { dataShapes = Native.needed(shapes, "dataShapes") }
     def setDataShapesByName(shapes: IndexedSeq[(String, Shape)]): Builder =
@@ -228,21 +228,21 @@ object DataParallelExecutorGroup {
     def setForTraining(forTraining: Boolean): Builder = set { this.forTraining = forTraining }
     def setInputsNeedGrad(needGrad: Boolean): Builder = set { inputsNeedGrad = needGrad }
 
-    /** A group of another bucket, to share parameters and memory with. */
+    /** A group of another bucket to share parameters and memory with. */
     def setSharedGroup(sharedGroup: DataParallelExecutorGroup): Builder = set { this.sharedGroup = Option(sharedGroup) }
     def setInputTypes(inputTypes: Map[String, DType]): Builder =
       set { this.inputTypes = Option(inputTypes).getOrElse(Map.empty) }
     def setFixedParamNames(fixedParamNames: Set[String]): Builder =
       set { this.fixedParamNames = Option(fixedParamNames).getOrElse(Set.empty) }
 
-    /** Laid over "write" for parameters, and for data with `setInputsNeedGrad`. */
+    /** Requests by name, over "write" for parameters, and for data with `setInputsNeedGrad`. */
     def setGradReq(gradReq: Map[String, String]): Builder =
       set { this.gradReq = GradReq.ByName(Native.needed(gradReq, "gradReq")) }
 
     /** "write", "add" or "null" for parameters that are not fixed, and for data with `setInputsNeedGrad`. */
     def setGradReq(gradReq: String): Builder = set { this.gradReq = GradReq.Each(Native.needed(gradReq, "gradReq")) }
 
-    /** A word for each argument, taken as it is. */
+    /** A word for each argument, used as it is. */
     def setGradReq(gradReq: Seq[(String, String)]): Builder = set {
       val words = Native.needed(gradReq, "gradReq").map(Native.needed(_, "gradReq")).toMap
       if (gradReq.length != argNames.length)
@@ -257,10 +257,10 @@ object DataParallelExecutorGroup {
       set { this.stateNames = Native.needed(stateNames, "stateNames") }
     def setRounding(rounding: Rounding.Rounding): Builder = set { this.rounding = Native.needed(rounding, "rounding") }
 
-    /** Rows of each device, instead of workloads. */
+    /** The rows of each device, instead of workloads. */
     def setSlices(slices: IndexedSeq[(Int, Int)]): Builder = set { this.slices = Native.needed(slices, "slices") }
 
-    /** Where nodes of the groups of attribute `ctx_group` run: a context for each device, or one for all. */
+    /** The contexts of nodes with attribute `ctx_group`: one per device, or one for all. */
     def setGroup2Ctxs(group2Ctxs: Map[String, IndexedSeq[Context]]): Builder =
       set { this.group2Ctxs = Native.needed(group2Ctxs, "group2Ctxs") }
     def setNumThreads(numThreads: Int): Builder = set { this.numThreads = numThreads }
@@ -268,13 +268,13 @@ object DataParallelExecutorGroup {
     def setSeed(seed: Long): Builder = set { this.seed = seed }
     def setPrecision(precision: Precision): Builder = set { this.precision = Native.needed(precision, "precision") }
 
-    /** For inference: arrays that are the group's own from here on, without a copy, for all its devices together. Those on
+    /** For inference: the group uses these arrays directly, without a copy, on all its devices together. Those on
       * other devices or of other types are copied, and parameters that are not named are zeros.
       */
     def setGivenParams(argParams: Map[String, NDArray], auxParams: Map[String, NDArray] = Map.empty): Builder =
       set { givenParams = Some((Native.needed(argParams, "argParams"), Native.needed(auxParams, "auxParams"))) }
 
-    /** Takes the group's messages; without one a [[LogReceiver]] gets them. */
+    /** Receives the group's messages; without one a [[LogReceiver]] receives them. */
     def setLogger(logger: (LogLevel.LogLevel, String) => Unit): Builder = set { this.logger = logger }
 
     def build(): DataParallelExecutorGroup = {
@@ -366,7 +366,7 @@ object DataParallelExecutorGroup {
     }
   }
 
-  /** All settings at once, as MXNet's constructor has them. */
+  /** All settings at once, like MXNet's constructor. */
   def apply(
       symbol: Symbol,
       contexts: Array[Context],
@@ -392,7 +392,7 @@ object DataParallelExecutorGroup {
     (if (gradReq == null) builder else builder.setGradReq(gradReq)).build()
   }
 
-  /** Rows of each device for a batch: halves of a sample are rounded up, as MXNet's Scala does. */
+  /** The rows of each device for a batch: halves of a sample are rounded up, as in MXNet's Scala. */
   def splitInputSlice(
       batchSize: Int,
       workLoadList: IndexedSeq[Float],
@@ -405,7 +405,7 @@ object DataParallelExecutorGroup {
   }
 }
 
-/** Hands messages of the library to a function of level and text. */
+/** Passes messages of the library to a function of level and text. */
 private[cohort] object LogCallback extends LogFn {
   override def invoke(level: Int, message: Pointer, user_data: Long): Unit =
     Native.call[(LogLevel.LogLevel, String) => Unit](user_data)(_(LogLevel.of(level), Native.textOf(message)))

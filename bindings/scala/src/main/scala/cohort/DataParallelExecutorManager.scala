@@ -11,12 +11,12 @@ import cohort.abi.CohortSymbol.cohort_symbol_copy
 import cohort.abi.Constants.GroupList
 import cohort.abi.Structs
 
-/** A manager's group: batches are split along their first axis. */
+/** A group of a manager: batches are split along their first axis. */
 final class ManagerGroup private[cohort] (address: Long, family: Family) extends GroupBase(address, family) {
   def paramNames: IndexedSeq[String] = names(GroupList.PARAMS)
   def auxNames: IndexedSeq[String] = names(GroupList.AUX)
 
-  /** For each output the arrays of the devices. */
+  /** The devices' arrays of each output. */
   def outputs: IndexedSeq[IndexedSeq[NDArray]] = present(GroupList.OUTPUTS)
   def dataArrays: IndexedSeq[Array[((Int, Int), NDArray)]] = withSlices(GroupList.DATA)
   def labelArrays: IndexedSeq[Array[((Int, Int), NDArray)]] = withSlices(GroupList.LABELS)
@@ -28,8 +28,8 @@ final class ManagerGroup private[cohort] (address: Long, family: Family) extends
   def backward(): Unit = backwardPass(Nil)
 }
 
-/** Trains on several devices, with a group for each bucket over one set of parameters: `symGen` makes the network of a
-  * bucket's key. Made by its [[DataParallelExecutorManager.Builder]].
+/** Trains on several devices, with a group for each bucket and one set of parameters: `symGen` makes the network for
+  * a bucket's key. Created by its [[DataParallelExecutorManager.Builder]].
   */
 final class DataParallelExecutorManager private[cohort] (
     address: Long,
@@ -38,10 +38,10 @@ final class DataParallelExecutorManager private[cohort] (
     hasBuckets: Boolean)
     extends Handle(address, cohort_manager_free, family) {
 
-  /** The main group, whose parameters all share. */
+  /** The main group, which owns the shared parameters. */
   def execgrp: ManagerGroup = group(cohort_manager_main_group)
 
-  /** The group of the batch that was loaded last; None before the first. */
+  /** The group of the batch that was loaded last; None before the first one. */
   def currExecgrp: Option[ManagerGroup] =
     try Some(group(cohort_manager_current_group))
     catch { case _: StateException if !isClosed => None }
@@ -49,7 +49,7 @@ final class DataParallelExecutorManager private[cohort] (
   private def group(call: (Long, Array[Long]) => Long): ManagerGroup =
     new ManagerGroup(use(handle => Native.long(call(handle, _))), family)
 
-  /** The groups that have been made, by the keys of their buckets. */
+  /** The groups made so far, by the keys of their buckets. */
   def buckets: Map[AnyRef, ManagerGroup] = use { handle =>
     Native
       .list(cohort_manager_num_buckets(handle, _)) { i =>
@@ -68,15 +68,15 @@ final class DataParallelExecutorManager private[cohort] (
     }
   }
 
-  /** Where the factor on the loss has come to. */
+  /** The present loss scale. */
   def lossScale: LossScale = LossScales.of((scale, good, skipped) => run(cohort_manager_loss_scale(_, scale, good, skipped)))
 
-  /** Goes on from there, as after `Optimizer.setStates`. */
+  /** Sets the loss scale, for example after `Optimizer.setStates`. */
   def setLossScale(scale: Double, numGood: Int = 0): Unit = run(cohort_manager_set_loss_scale(_, scale, numGood))
 
   // ---- passes
 
-  /** Loads a batch; makes its bucket, if that is new. */
+  /** Loads a batch; makes its bucket if it is new. */
   def loadDataBatch(dataBatch: DataBatch): Unit = GroupBase.arraysOf(dataBatch) { (data, label) =>
     val key = if (hasBuckets) keys.text(dataBatch.bucketKey) else null
     val shapes = if (hasBuckets) (dataBatch.provideData, dataBatch.provideLabel) else (null, null)
@@ -105,7 +105,7 @@ final class DataParallelExecutorManager private[cohort] (
     }
   }
 
-  /** The same for labels that are split already: those of each device. */
+  /** Like `updateMetric`, with labels that are sliced already: those of each device. */
   def updateMetricPreSliced(metric: EvalMetric, labels: IndexedSeq[IndexedSeq[NDArray]]): Unit = {
     Native.needed(metric, "metric")
     GroupBase.flat(labels, "labels") { (list, num, each) =>
@@ -114,14 +114,14 @@ final class DataParallelExecutorManager private[cohort] (
     }
   }
 
-  /** The outputs of the present group, joined over the devices. */
+  /** The outputs of the current group, joined over the devices. */
   def getOutputsMerged(): IndexedSeq[NDArray] = use { handle =>
     val outputs = GroupList.OUTPUTS
     Native.list(cohort_manager_num_arrays(handle, outputs, _))(i =>
       new NDArray(Native.long(cohort_manager_merged(handle, outputs, i, _))))
   }
 
-  /** Sets states of the present group: for each the arrays of the devices, or one number for all. */
+  /** Sets states of the current group: the devices' arrays for each state, or one number for all. */
   def setStates(states: IndexedSeq[IndexedSeq[NDArray]] = null, value: Option[Double] = None): Unit =
     GroupBase.states(states, value) { (list, num, each, number) =>
       run(cohort_manager_set_states(_, list, num, each, number))
@@ -137,7 +137,7 @@ final class DataParallelExecutorManager private[cohort] (
       Arrays.of(auxParams, "auxParams")(aux => run(cohort_manager_set_params(_, args, aux)))
     }
 
-  /** The same of all parameters: missing ones are an error, or their names come back. */
+  /** Like `setParams` for all parameters: missing ones are an error, or their names are returned. */
   def assignParams(
       argParams: Map[String, NDArray],
       auxParams: Map[String, NDArray],
@@ -153,13 +153,13 @@ final class DataParallelExecutorManager private[cohort] (
       }
     }
 
-  /** Writes the mean over the devices into the arrays given. */
+  /** Writes the means over the devices into given arrays. */
   def copyTo(argParams: Map[String, NDArray], auxParams: Map[String, NDArray]): Unit =
     Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams")(aux => run(cohort_manager_copy_to(_, args, aux)))
     }
 
-  /** Fills all parameters by an initializer. */
+  /** Fills all parameters with an initializer. */
   def initParams(initializer: Initializer): Unit = {
     val group = execgrp
     try group.initParams(initializer)
@@ -170,13 +170,13 @@ final class DataParallelExecutorManager private[cohort] (
   def gradArrays: IndexedSeq[IndexedSeq[Option[NDArray]]] = execgrp.gradArrays
   def auxArrays: IndexedSeq[IndexedSeq[NDArray]] = execgrp.auxArrays
 
-  /** What all buckets take together. */
+  /** The memory of all buckets together. */
   def memory: MemoryInfo = use(handle => MemoryInfo.of(cohort_manager_memory(handle, _)))
 }
 
 object DataParallelExecutorManager {
 
-  /** Settings of a manager; null as `paramNames` is all arguments but data and labels. */
+  /** Settings of a manager; a null `paramNames` means all arguments but data and labels. */
   final class Builder(symbol: Symbol, contexts: Array[Context], paramNames: IndexedSeq[String]) {
     Native.needed(symbol, "symbol")
     Native.needed(contexts, "contexts")
@@ -210,7 +210,8 @@ object DataParallelExecutorManager {
     }
     def setWorkLoadList(workLoad: IndexedSeq[Float]): Builder = set { workLoadList = workLoad }
 
-    /** A function from a bucket's key to its network; `symbol` is that of the default key. Keys are equal as `==` says.
+    /** A function from a bucket's key to its network; `symbol` is that of the default key. Keys are compared with
+     * `==`.
       */
     def setSymGen(defaultBucketKey: AnyRef, symGen: AnyRef => Symbol): Builder = set {
       this.defaultBucketKey = Native.needed(defaultBucketKey, "defaultBucketKey")
@@ -269,7 +270,7 @@ object DataParallelExecutorManager {
   private[cohort] def firstAxis(descs: Seq[DataDesc]): Seq[DataDesc] =
     if (descs == null) null else descs.map(desc => Native.needed(desc, "descriptor").copy(layout = "N"))
 
-  /** Keys are any objects; the library knows them by text. */
+  /** Keys are any objects; the library identifies them by text. */
   private[cohort] final class Keys {
     private val texts = new ConcurrentHashMap[AnyRef, String]
     private val objects = new ConcurrentHashMap[String, AnyRef]
@@ -294,7 +295,7 @@ object DataParallelExecutorManager {
       Native.call[String => Symbol](user_data) { symGen =>
         val made = symGen(Native.textOf(bucket_key))
         if (made == null) Native.refuse(s"symGen: found null for ${Native.textOf(bucket_key)}", "symGen")
-        // The library frees the handle that it is given: it gets one of its own.
+        // The library frees the handle it is given, so it gets a copy.
         out_symbol.setLong(0, made.use(handle => Native.long(cohort_symbol_copy(handle, _))))
       }
   }

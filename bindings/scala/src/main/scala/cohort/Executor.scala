@@ -10,7 +10,7 @@ import cohort.abi.Constants
 import cohort.abi.Structs
 import cohort.DType.DType
 
-/** What backward does with gradients: one word for all that have one, a word by name, or one for each argument. */
+/** Gradient requests: one word for all that have a gradient, a word by name, or one for each argument. */
 private[cohort] sealed trait GradReq
 
 private[cohort] object GradReq {
@@ -27,7 +27,7 @@ private[cohort] object GradReq {
   def word(code: Int): String = codes.collectFirst { case (word, `code`) => word }.getOrElse("null")
 }
 
-/** Text as a field of a struct, which keeps it. */
+/** Text as a struct field, which keeps it alive. */
 private[cohort] object Fields {
   def text(value: String, what: String): Pointer = if (value == null) null else {
     val bytes = Native.in(value, what).getBytes("UTF-8")
@@ -37,7 +37,7 @@ private[cohort] object Fields {
     made
   }
 
-  /** Its three fields: the word, the list, the names. */
+  /** The three fields of a request: the word, the list, the names. */
   def gradReq(req: GradReq): (Pointer, Pointer, Pointer, Long) = req match {
     case null                   => (null, null, null, 0)
     case GradReq.Each(word)     => (text(word, "gradReq"), null, null, 0)
@@ -57,7 +57,8 @@ private[cohort] object Fields {
   }
 }
 
-/** What memory an executor or a device takes, in bytes; of what is planned, `values` is the most that intermediate values take at one time. */
+/** The memory of an executor or a device in bytes; `values` is the part of `planned` that intermediate values use
+  * at their peak. */
 final case class MemoryInfo(planned: Long, intermediate: Long, arguments: Long, gradients: Long, outputs: Long, values: Long)
 
 private[cohort] object MemoryInfo {
@@ -69,7 +70,7 @@ private[cohort] object MemoryInfo {
   }
 }
 
-/** A callback that is told of each output of each operator while passes run. */
+/** A callback that is called with each output of each operator during passes. */
 private[cohort] object MonitorCallback extends MonitorFn {
   override def invoke(name: Pointer, array: Long, user_data: Long): Unit =
     Native.call[(String, NDArray) => Unit](user_data) { told =>
@@ -77,7 +78,7 @@ private[cohort] object MonitorCallback extends MonitorFn {
     }
 }
 
-/** What has a monitor callback: it lives as long as the family that runs. */
+/** An object with a monitor callback, which lives as long as the family that runs it. */
 private[cohort] final class Monitored(family: Family) {
   private var present: Native.Callback = null
 
@@ -90,7 +91,7 @@ private[cohort] final class Monitored(family: Family) {
   }
 }
 
-/** A network on arrays of its own, or of the caller's. Passes are queued; reading an array waits.
+/** A network bound to its own or the caller's arrays. Passes are queued; reading an array waits.
   *
   * {{{
   * val fc = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 1, no_bias = true, name = "fc")
@@ -124,7 +125,7 @@ final class Executor private[cohort] (address: Long, family: Family)
   def auxDict: Map[String, NDArray] = dict(Constants.ExecutorList.AUX)
   def outputDict: Map[String, NDArray] = dict(Constants.ExecutorList.OUTPUTS)
 
-  /** What backward does with the gradient of each argument: "null", "write" or "add". */
+  /** The gradient request of each argument: "null", "write" or "add". */
   def gradReq: Map[String, String] = use { handle =>
     val args = Constants.ExecutorList.ARGS
     Native
@@ -149,7 +150,7 @@ final class Executor private[cohort] (address: Long, family: Family)
   def setInputs(inputs: Map[String, NDArray]): Unit =
     Arrays.of(Native.needed(inputs, "inputs"), "inputs")(arrays => run(cohort_executor_set_inputs(_, arrays)))
 
-  /** Copies inputs by name, if any are given, and runs a forward pass. */
+  /** Copies given inputs by name, and runs a forward pass. */
   def forward(isTrain: Boolean = false, inputs: Map[String, NDArray] = Map.empty): Unit =
     if (Native.needed(inputs, "inputs").isEmpty) run(cohort_executor_forward(_, Native.bool(isTrain)))
     else
@@ -160,28 +161,28 @@ final class Executor private[cohort] (address: Long, family: Family)
         }
       }
 
-  /** Runs one node of the network; how many are left. */
+  /** Runs one node of the network; returns how many are left. */
   def partialForward(isTrain: Boolean, step: Int): Int =
     use(handle => Native.int(cohort_executor_partial_forward(handle, Native.bool(isTrain), step, _)))
 
-  /** Runs a backward pass from the latest forward pass. Losses need no head gradients. */
+  /** Runs a backward pass after the latest forward pass. Losses need no head gradients. */
   def backward(outGrads: Array[NDArray] = Array.empty, isTrain: Boolean = true): Unit =
     Handle.addresses(if (outGrads == null) Nil else outGrads.toSeq, "outGrads", nulls = true) { grads =>
       run(cohort_executor_backward(_, grads, grads.length, Native.bool(isTrain)))
     }
 
-  /** Waits for all that is queued. */
+  /** Waits for all queued work. */
   def waitToFinish(): Unit = run(cohort_executor_wait)
 
-  /** Tells of each output of each operator on every pass, with `monitorAll` of inputs, too; null: no more. It runs on
-    * the thread that runs the pass; what it throws comes out there.
+  /** Calls a function with each output of each operator in every pass, with `monitorAll` with inputs, too; null
+    * removes it. It runs on the thread that runs the pass; its exceptions come out there.
     */
   def setMonitorCallback(callback: (String, NDArray) => Unit, monitorAll: Boolean = false): Unit =
     monitored.set(callback) { (function, number) =>
       run(cohort_executor_set_monitor(_, function, number, Native.bool(monitorAll)))
     }
 
-  /** An executor for other shapes that shares the memory of this one. */
+  /** An executor for other shapes that shares this one's memory. */
   def reshape(partialShaping: Boolean = false, allowUpSizing: Boolean = false, shapes: Map[String, Shape]): Executor = {
     val options = Fields.sized(new Structs.ReshapeOptions)(cohort_reshape_options_init)
     options.partial_shaping = Native.bool(partialShaping)
@@ -194,8 +195,8 @@ final class Executor private[cohort] (address: Long, family: Family)
   def symbol: Symbol = new Symbol(use(handle => Native.long(cohort_executor_symbol(handle, _))))
   def context: Context = use(handle => Native.context(cohort_executor_context(handle, _)))
 
-  /** The plan as text: the nodes, then the steps of the pass that ran last, each with what it computes and moves, the
-    * least time that the machine would take for it, and the mean time that it took while a [[Trace]] ran.
+  /** The plan as text: the nodes, then the steps of the latest pass, each with its operations and bytes, the least
+    * time that the machine needs for them, and the mean time it took while a [[Trace]] was running.
     */
   def debugStr: String = use(handle => Native.text(cohort_executor_debug_text(handle, _)))
   def memory: MemoryInfo = use(handle => MemoryInfo.of(cohort_executor_memory(handle, _)))
@@ -203,9 +204,8 @@ final class Executor private[cohort] (address: Long, family: Family)
 
 object Executor {
 
-  /** Makes arrays of zeros for shapes and types that are known by name. Arguments named in `sharedArgNames`
-    * are the arrays of `sharedExec`; nodes of the groups of attribute `ctx_group` run where
-    * `group2ctx` says.
+  /** Binds to arrays of zeros, for shapes and types given by name. Arguments named in `sharedArgNames` are the arrays
+    * of `sharedExec`; nodes with attribute `ctx_group` run on the context that `group2ctx` gives.
     */
   def simpleBind(
       symbol: Symbol,
@@ -246,7 +246,7 @@ object Executor {
     made(sharedExec, options, precision) {
       Native.needed(symbol, "symbol").hold { net =>
         Arrays.of(Nil, "pool") { pool =>
-          if (sharedArgNames.nonEmpty) options.shared_data = pool // without one the names are not read
+          if (sharedArgNames.nonEmpty) options.shared_data = pool // without a pool the library ignores the names
           Descs.known(shapes, types) { known =>
             Native.long(cohort_executor_simple_bind(net, Context.struct(ctx), known, options, _))
           }
@@ -259,8 +259,8 @@ object Executor {
     simpleBind(symbol, ctx, gradReq, shapes, Map.empty[String, DType], null, Nil, Map.empty[String, Context], 0, 0,
       Precision())
 
-  /** Uses arrays that are given by name, as they are; those of `argsGrad` take gradients, as `gradReq` says or all
-    * "write".
+  /** Binds to arrays given by name, without copying them; gradients are written to those of `argsGrad`, as `gradReq`
+    * says or all with "write".
     */
   def bind(
       symbol: Symbol,

@@ -8,27 +8,27 @@ import cohort.abi.Constants
 object UpdateMode extends Enumeration {
   type UpdateMode = Value
 
-  /** Once from their sum, and copied to all. */
+  /** Once, from their sum, and copied to all devices. */
   val OnStore = Value(Constants.UpdateMode.ON_STORE, "OnStore")
 
-  /** Each device for itself from their sum. */
+  /** On each device, from their sum. */
   val PerDevice = Value(Constants.UpdateMode.PER_DEVICE, "PerDevice")
 
-  /** Each from its own. */
+  /** On each device, from its own gradients. */
   val NoStore = Value(Constants.UpdateMode.NO_STORE, "NoStore")
 }
 
-/** How shares of a batch become whole numbers. */
+/** How shares of a batch are rounded to whole samples. */
 object Rounding extends Enumeration {
   type Rounding = Value
   val HalfUp = Value(Constants.Rounding.HALF_UP, "half_up")
   val HalfEven = Value(Constants.Rounding.HALF_EVEN, "half_even")
 
-  /** Works whenever there is a sample for each. */
+  /** Works whenever there is a sample for each device. */
   val Balanced = Value(Constants.Rounding.BALANCED, "balanced")
 }
 
-/** What groups of all kinds have in common: lists of arrays on devices, passes, parameters, metrics and updates. */
+/** Base of all groups: lists of arrays on devices, passes, parameters, metrics and updates. */
 abstract class GroupBase private[cohort] (address: Long, family: Family)
   extends Handle(address, cohort_group_free, family) {
   private val monitored = new Monitored(family)
@@ -45,7 +45,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
 
   private def numDevices: Int = use(handle => Native.size(cohort_group_num_contexts(handle, _)))
 
-  /** For each entry the arrays of the devices. */
+  /** The devices' arrays, for each entry. */
   private[cohort] def onDevices(list: Int): Vector[Vector[Option[NDArray]]] = {
     val devices =
       Vector.tabulate(numDevices)(i => Arrays.take(use(h => Native.long(cohort_group_arrays(h, list, i, _)))).map(_._2))
@@ -72,7 +72,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
     present(list).map(entry => entry.indices.map(i => (rows.lift(i).getOrElse((i, i + 1)), entry(i))).toArray)
   }
 
-  /** Rows of the batch by device, from and until; none where nothing is batched. */
+  /** The rows of each device, from and until; none if nothing has a batch axis. */
   def slices: IndexedSeq[(Int, Int)] =
     if (getBatchSize == 0) Vector.empty
     else
@@ -89,7 +89,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
 
   def batchSize: Int = getBatchSize
 
-  /** The executor of each device, as it is now. */
+  /** The present executor of each device. */
   def execs: IndexedSeq[Executor] = use { handle =>
     Native.list(cohort_group_num_contexts(handle, _))(i =>
       new Executor(Native.long(cohort_group_executor(handle, i, _)), family))
@@ -118,7 +118,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
     use(handle => optimizer.use(rule => Native.check(cohort_group_update(handle, rule, code))))
   }
 
-  /** Updates a metric once for each device with its labels and outputs. */
+  /** Updates a metric once per device with its labels and outputs. */
   def updateMetric(evalMetric: EvalMetric, labels: IndexedSeq[NDArray]): Unit = {
     Native.needed(evalMetric, "evalMetric")
     Handle.addresses(labels, "labels") { list =>
@@ -127,7 +127,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
     }
   }
 
-  /** The same for labels that are split already: those of each device. */
+  /** Like `updateMetric`, with labels that are sliced already: those of each device. */
   def updateMetricPreSliced(evalMetric: EvalMetric, labels: IndexedSeq[IndexedSeq[NDArray]]): Unit = {
     Native.needed(evalMetric, "evalMetric")
     GroupBase.flat(labels, "labels") { (list, num, each) =>
@@ -136,18 +136,18 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
     }
   }
 
-  /** Waits for all that is queued. */
+  /** Waits for all queued work. */
   def waitToFinish(): Unit = run(cohort_group_wait)
 
   // ---- parameters
 
-  /** Copies parameters to every device by name; those that are not named keep their values. */
+  /** Copies parameters to every device by name; others keep their values. */
   def setParams(argParams: Map[String, NDArray], auxParams: Map[String, NDArray], allowExtra: Boolean = false): Unit =
     Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams")(aux => run(cohort_group_set_params(_, args, aux, Native.bool(allowExtra))))
     }
 
-  /** The same of all parameters: missing ones are an error, or their names come back. */
+  /** Like `setParams` for all parameters: missing ones are an error, or their names are returned. */
   def assignParams(
       argParams: Map[String, NDArray],
       auxParams: Map[String, NDArray],
@@ -163,20 +163,20 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
       }
     }
 
-  /** Writes the mean over the devices into the arrays given, which have to be there for all. */
+  /** Writes the means over the devices into given arrays, one for each. */
   def getParams(argParams: Map[String, NDArray], auxParams: Map[String, NDArray]): Unit =
     Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams")(aux => run(cohort_group_get_params(_, args, aux)))
     }
 
-  /** The mean over the devices as new arrays: parameters and auxiliary states. */
+  /** The means over the devices as new arrays: parameters and auxiliary states. */
   def copyParams(): (Map[String, NDArray], Map[String, NDArray]) = {
     val args, aux = new Array[Long](1)
     run(cohort_group_copy_params(_, args, aux))
     (Arrays.named(args(0)), Arrays.named(aux(0)))
   }
 
-  /** Fills all parameters by an initializer, the same on every device. */
+  /** Fills all parameters with an initializer, equally on every device. */
   def initParams(initializer: Initializer): Unit = Scope {
     val (args, aux) = copyParams()
     val symbol = execs(0).symbol
@@ -184,15 +184,15 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
     setParams(args, aux)
   }
 
-  /** Where the factor on the loss has come to. */
+  /** The present loss scale. */
   def lossScale: LossScale = LossScales.of((scale, good, skipped) => run(cohort_group_loss_scale(_, scale, good, skipped)))
 
-  /** Goes on from there, as after `Optimizer.setStates`. */
+  /** Sets the loss scale, for example after `Optimizer.setStates`. */
   def setLossScale(scale: Double, numGood: Int = 0): Unit = run(cohort_group_set_loss_scale(_, scale, numGood))
 
   // ---- what it is
 
-  /** Tells of each output of each operator on every device; null: no more. */
+  /** Calls a function with each output of each operator on every device; null removes it. */
   def setMonitorCallback(callback: (String, NDArray) => Unit, monitorAll: Boolean = false): Unit =
     monitored.set(callback) { (function, number) =>
       run(cohort_group_set_monitor(_, function, number, Native.bool(monitorAll)))
@@ -206,7 +206,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
 
 private[cohort] object GroupBase {
 
-  /** Data and labels of a batch; no labels are none. */
+  /** Data and labels of a batch; null labels mean none. */
   def arraysOf[A](batch: DataBatch)(body: (Array[Long], Array[Long]) => A): A = {
     Native.needed(batch, "dataBatch")
     Handle.addresses(batch.data, "data") { data =>
@@ -214,14 +214,14 @@ private[cohort] object GroupBase {
     }
   }
 
-  /** A list for each device in one, with how many devices and how many of each. */
+  /** The lists of all devices in one, with the number of devices and of arrays per device. */
   def flat[A](lists: IndexedSeq[IndexedSeq[NDArray]], what: String)(body: (Array[Long], Long, Long) => A): A = {
     val num = Native.needed(lists, what).headOption.fold(0)(list => Native.needed(list, what).length)
     if (lists.exists(list => list == null || list.length != num)) Native.refuse(s"$what: expected $num for each", what)
     Handle.addresses(lists.flatten, what)(list => body(list, lists.length, num))
   }
 
-  /** Both as they are given: the library refuses two, or none. */
+  /** Passes both on: the library refuses both together, and neither. */
   def states(states: IndexedSeq[IndexedSeq[NDArray]], value: Option[Double])(
       call: (Array[Long], Long, Long, Array[Double]) => Unit): Unit = {
     val number = Native.needed(value, "value").map(Array(_)).orNull

@@ -6,15 +6,15 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
 import scala.collection.mutable
 
-/** What a scope closes. */
+/** An object that a scope closes. */
 private[cohort] trait Closing {
   def isClosed: Boolean
   def run(): Unit
 }
 
-/** What is freed once: behind close() and the last call that uses it. A Cleaner runs it, too. */
+/** A resource that is freed once: after close() and after the last call that uses it. A Cleaner runs it, too. */
 private[cohort] final class Cell(val address: Long, release: Long => Unit) extends Runnable with Closing {
-  private val uses = new AtomicInteger(1) // of calls, and one of the owner's
+  private val uses = new AtomicInteger(1) // the number of calls that use it, plus one for the owner
   private val closed = new AtomicBoolean
 
   def isClosed: Boolean = closed.get
@@ -33,14 +33,14 @@ private[cohort] final class Cell(val address: Long, release: Long => Unit) exten
   override def run(): Unit = if (closed.compareAndSet(false, true)) drop()
 }
 
-/** Those that share memory, and so are used by one call at a time; and what they call, which lives as long as one of
-  * them.
+/** Objects that share memory, which one call at a time may use; and the callbacks that they call, which live as long
+  * as one of them.
   */
 private[cohort] final class Family {
   private var kept = List.empty[AnyRef]
   private var enteredAt = -1 // how many callbacks were running when the present call began
 
-  /** One call after the other. A callback may not use what calls it, but where that says so. */
+  /** Runs one call after another. A callback may not use the object that calls it, unless `inside` says so. */
   def enter[A](inside: Boolean, who: String)(call: => A): A = synchronized {
     val (before, depth) = (enteredAt, Native.depth)
     if (before >= 0 && depth > before && !inside)
@@ -55,11 +55,11 @@ private[cohort] final class Family {
   def forget(what: AnyRef): Unit = synchronized { kept = kept.filterNot(_ eq what) }
 }
 
-/** An object of the library's. It is freed by `close()`, at the end of a [[Scope]], or when nothing refers to it any
+/** An object of the library. It is freed by `close()`, at the end of a [[Scope]], or when nothing refers to it any
   * more.
   *
-  * Any thread may use it; calls of several threads wait for each other, those on other objects do not. A closed object
-  * throws [[StateException]], whatever is asked of it; a call that is running when it is closed ends well.
+  * Any thread may use it; calls of several threads wait for each other, those on other objects do not. Any use of a
+  * closed object throws [[StateException]]; a call that is running when it is closed completes.
   */
 abstract class Handle private[cohort] (address: Long, release: Long => Unit, private[cohort] val family: Family)
     extends AutoCloseable {
@@ -70,21 +70,21 @@ abstract class Handle private[cohort] (address: Long, release: Long => Unit, pri
   /** Whether it has been closed. */
   final def isClosed: Boolean = cell.isClosed
 
-  /** Frees it now, waiting for a call of another thread that uses it. Again does nothing. */
+  /** Frees it now, after waiting for a call of another thread that uses it. Closing again does nothing. */
   final override def close(): Unit = family.synchronized(cell.run())
 
-  /** As MXNet calls it. */
+  /** MXNet's name for it. */
   final def dispose(): Unit = close()
 
-  /** The object as a C handle for the time of a call, and nobody else in its family. */
+  /** Calls with the object's C handle; nobody else uses its family meanwhile. */
   private[cohort] final def use[A](call: Long => A): A =
     family.enter(inside = false, getClass.getSimpleName)(hold(call))
 
-  /** The same where callbacks of its own may, too. */
+  /** The same, also from the object's own callbacks. */
   private[cohort] final def useInside[A](call: Long => A): A =
     family.enter(inside = true, getClass.getSimpleName)(hold(call))
 
-  /** The same as an argument: others may use it, too. */
+  /** The same for an argument: others may use it, too. */
   private[cohort] final def hold[A](call: Long => A): A = {
     if (!cell.acquire()) {
       val name = getClass.getSimpleName
@@ -100,7 +100,7 @@ abstract class Handle private[cohort] (address: Long, release: Long => Unit, pri
 private[cohort] object Handle {
   val cleaner: Cleaner = Cleaner.create()
 
-  /** Addresses of a list for the time of a call; null stands for no array. */
+  /** Addresses of a list for the duration of a call; null stands for no array. */
   def addresses[A](handles: Iterable[Handle], what: String, nulls: Boolean = false)(call: Array[Long] => A): A = {
     val list = Native.needed(handles, what).toArray
     val made = new Array[Long](list.length)
@@ -128,7 +128,7 @@ private[cohort] object Handle {
   def optional[A](handle: Handle)(call: Long => A): A = if (handle == null) call(0) else handle.hold(call)
 }
 
-/** Everything that a thread makes inside a scope is closed at its end, but what the scope gives.
+/** Everything that a thread creates inside a scope is closed at its end, except the result.
   *
   * {{{
   * val sum = Scope {
@@ -137,14 +137,14 @@ private[cohort] object Handle {
   * }
   * }}}
   *
-  * Arrays are found in what it gives directly and inside tuples, case classes, Options and collections.
+  * Arrays are found in the result itself and inside tuples, case classes, Options and collections.
   */
 object Scope {
   private final class Noted {
     var cells = mutable.ArrayBuffer.empty[Closing]
     private var limit = 1024
 
-    // What is closed is let go, so that a loop inside a scope gathers nothing.
+    // Closed objects are removed, so that a loop inside a scope accumulates nothing.
     def add(cell: Closing): Unit = {
       if (cells.length >= limit) {
         cells = cells.filterNot(_.isClosed)
@@ -160,7 +160,7 @@ object Scope {
 
   private[cohort] def note(cell: Closing): Unit = open.get.headOption.foreach(_.add(cell))
 
-  /** What belongs to an object that the scope closes as a whole. */
+  /** Creates the parts of an object that the scope closes as a whole. */
   private[cohort] def outside[A](body: => A): A = {
     val outer = open.get
     open.set(Nil)
@@ -194,7 +194,8 @@ object Scope {
   }
 }
 
-/** What is made of objects of the library's, and closed with them; who is made so notes itself in the scope at the end.
+/** An object made of library objects, and closed with them; at the end of its construction it registers itself with
+ * the scope.
   */
 abstract class Whole private[cohort] extends AutoCloseable {
   private[cohort] val closing: Closing = new Closing {

@@ -6,7 +6,7 @@ import cohort.abi.CohortCheckpoint._
 /** Checkpoints in MXNet's two files, `PREFIX-symbol.json` and `PREFIX-0007.params`. */
 object Model {
 
-  /** Writes a checkpoint; without a symbol its parameters alone. */
+  /** Writes a checkpoint; without a symbol the parameters only. */
   def saveCheckpoint(
       prefix: String,
       epoch: Int,
@@ -20,8 +20,8 @@ object Model {
       }
     }
 
-  /** Symbol, parameters and auxiliary states. With `mapFile` large arrays lie in a mapping of the file and are read when
-    * they are used; it must not be changed or cut short in place as long as they live.
+  /** Symbol, parameters and auxiliary states. With `mapFile` large arrays stay in a mapping of the file and are read
+    * when they are used; it must not be changed or truncated in place as long as they exist.
     */
   def loadCheckpoint(prefix: String, epoch: Int, mapFile: Boolean = false)
       : (Symbol, Map[String, NDArray], Map[String, NDArray]) = {
@@ -35,7 +35,7 @@ object Model {
 }
 
 /** A network for inference. One call at a time uses it; [[copy]] makes one for another thread, which shares the
-  * parameters and runs beside it.
+  * parameters and runs in parallel.
   *
   * {{{
   * val net = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 1, no_bias = true, name = "fc")
@@ -84,13 +84,13 @@ final class Predictor(
     val aux = auxParams.map { case (name, array) => (name, array.asInContext(context)) }
     val made = Executor.bind(symbol, context, args.toMap, auxStates = aux, numThreads = numThreads,
       precision = precision)
-    // The executor has them now, but the parameters are the caller's.
+    // From now on the executor owns these, but the parameters are the caller's.
     for ((name, array) <- args if !argParams.get(name).exists(_ eq array)) array.close()
     for ((name, array) <- aux if !auxParams.get(name).exists(_ eq array)) array.close()
     made
   }
 
-  /** The outputs for inputs by name. A batch of another length is taken, too. */
+  /** The outputs for inputs by name. A batch of another length is accepted, too. */
   def predict(inputs: Map[String, NDArray]): IndexedSeq[NDArray] = synchronized {
     load(inputs)
     executor.forward()
@@ -99,14 +99,14 @@ final class Predictor(
     finally outputs.foreach(_.close())
   }
 
-  /** Shows a calibration what the network computes of these inputs. It is to compute in float32. */
+  /** Lets a calibration observe the network on these inputs. It has to compute in float32. */
   def observe(calibration: Calibration, inputs: Map[String, NDArray]): Unit = synchronized {
     Native.needed(calibration, "calibration")
     load(inputs)
     calibration.observe(executor)
   }
 
-  // Gives the executor inputs, by name; first one of their shapes.
+  // Copies inputs to the executor by name, after giving it their shapes.
   private def load(inputs: Map[String, NDArray]): Unit = {
     Native.needed(inputs, "inputs")
     if (inputs.keySet != bound.keySet)
@@ -123,7 +123,7 @@ final class Predictor(
     executor.setInputs(inputs)
   }
 
-  /** The first output for the one input, of the shape it was made with but for the batch. */
+  /** The first output for the only input, which has the shape given at creation except for the batch size. */
   def predict(input: Array[Float]): Array[Float] = {
     val (name, shape) = bound.head
     if (bound.size != 1) Native.refuse(s"predict: expected ${bound.size} inputs, found one", "inputs")
@@ -138,7 +138,7 @@ final class Predictor(
     } finally array.close()
   }
 
-  /** Another one on the same parameters, for another thread. */
+  /** Another predictor on the same parameters, for another thread. */
   def copy(): Predictor = new Predictor(symbol, argParams, auxParams, bound, context, numThreads, precision)
 
   override def isClosed: Boolean = synchronized(executor.isClosed)
@@ -150,7 +150,7 @@ object Predictor {
   /** From a checkpoint; `shapes` are those of its inputs, `mapFile` as in [[Model.loadCheckpoint]]. */
   def load(prefix: String, epoch: Int, shapes: Map[String, Shape], context: Context = Context.cpu(),
     numThreads: Int = 0, precision: Precision = Precision(), mapFile: Boolean = false): Predictor = {
-    // They belong to the predictor and its copies, whatever scope this is in.
+    // They belong to the predictor and its copies, not to the caller's scope.
     val (symbol, args, aux) = Scope.outside(Model.loadCheckpoint(prefix, epoch, mapFile))
     new Predictor(symbol, args, aux, shapes, context, numThreads, precision)
   }

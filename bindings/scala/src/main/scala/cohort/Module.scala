@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package cohort
 
-/** Goes through batches: `for (batch <- iter)`, from the start each time. */
+/** An iterable over batches: `for (batch <- iter)`, from the start each time. */
 trait DataIter extends Iterable[DataBatch] {
   def batchSize: Int
   def provideData: IndexedSeq[DataDesc]
@@ -9,8 +9,9 @@ trait DataIter extends Iterable[DataBatch] {
   def defaultBucketKey: AnyRef = null
 }
 
-/** Rows of arrays of Java's in batches. Where the last one is not whole, `lastBatchHandle` "pad" fills it up with the
-  * first rows, and `pad` of the batch says how many; "discard" leaves it out. With a seed they are shuffled, each time anew.
+/** Rows of Java arrays in batches. If the last batch is not full, `lastBatchHandle` "pad" fills it up with the first
+  * rows, whose number is the batch's `pad`; "discard" leaves it out. With a seed the rows are shuffled, differently
+  * each time.
   *
   * {{{
   * val iter = new NDArrayIter(Array(1f, 2f, 3f, 4f, 5f, 6f), Shape(2), Array(0f, 1f, 0f), batchSize = 2)
@@ -41,7 +42,7 @@ final class NDArrayIter(
   override def provideData: IndexedSeq[DataDesc] = Vector(DataDesc(dataName, Shape(batchSize) ++ rowShape))
   override def provideLabel: IndexedSeq[DataDesc] = Vector(DataDesc(labelName, Shape(batchSize), layout = "N"))
 
-  /** How many batches there are. */
+  /** The number of batches. */
   val numBatches: Int = num / batchSize + (if (lastBatchHandle == "pad" && num % batchSize != 0) 1 else 0)
 
   override def iterator: Iterator[DataBatch] = {
@@ -72,8 +73,8 @@ final class NDArrayIter(
   }
 }
 
-/** A network that is trained, as MXNet's Module: it binds a group, keeps its parameters through another `bind`, and
-  * follows batches of other shapes.
+/** Trains a network like MXNet's Module: it binds a group, keeps its parameters when it is bound again, and follows
+  * batches of other shapes.
   *
   * {{{
   * val fc = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 2, name = "fc")
@@ -108,12 +109,12 @@ final class Module(
 
   Scope.note(closing)
 
-  /** The group that is bound. */
+  /** The bound group. */
   def execGroup: DataParallelExecutorGroup =
     group.getOrElse(throw new StateException("the module is not bound", "bind"))
   def binded: Boolean = group.isDefined
 
-  /** Binds a group, unless there is one. */
+  /** Binds a group, unless one is bound. */
   def bind(
       dataShapes: IndexedSeq[DataDesc],
       labelShapes: Option[IndexedSeq[DataDesc]] = None,
@@ -147,7 +148,8 @@ final class Module(
 
   // ---- parameters
 
-  /** Fills all by an initializer, then those that are given; with `allowMissing` others keep what they are filled with.
+  /** Fills all parameters with an initializer, then sets the given ones; with `allowMissing` the others keep their
+   * initial values.
     */
   def initParams(
       initializer: Initializer,
@@ -159,7 +161,7 @@ final class Module(
     hasParams = true
   }
 
-  /** Sets all, or with `allowMissing` some. */
+  /** Sets all parameters, or with `allowMissing` some. */
   def setParams(
       argParams: Map[String, NDArray],
       auxParams: Map[String, NDArray],
@@ -169,7 +171,7 @@ final class Module(
     hasParams = true
   }
 
-  /** The mean over the devices: parameters and auxiliary states. */
+  /** The means over the devices: parameters and auxiliary states. */
   def getParams: (Map[String, NDArray], Map[String, NDArray]) = execGroup.copyParams()
 
   /** Writes a checkpoint. */
@@ -180,7 +182,7 @@ final class Module(
 
   // ---- training
 
-  /** Takes a rule; its `rescale_grad` is one by the batch size from here on, unless it was set. */
+  /** Sets the optimizer; its `rescale_grad` becomes 1 / batch size, unless it was set. */
   def initOptimizer(optimizer: Optimizer): Unit = {
     val batch = execGroup.batchSize
     Native.needed(optimizer, "optimizer").useSymbol(symbol)
@@ -194,7 +196,7 @@ final class Module(
     this.optimizer = Some((optimizer, mode))
   }
 
-  /** Runs a batch; one of other shapes changes those of the group. */
+  /** Runs a batch; the group is reshaped if the batch has other shapes. */
   def forward(dataBatch: DataBatch, isTrain: Option[Boolean] = None): Unit = {
     val (bound, batch) = (execGroup, Native.needed(dataBatch, "dataBatch"))
     val data = shapesOf(bound.dataShapes, batch.data)
@@ -203,7 +205,7 @@ final class Module(
     bound.forward(batch, isTrain)
   }
 
-  // Descriptors with the shapes of a batch; another number of arrays is for the group to refuse.
+  // Descriptors with the shapes of a batch; the group refuses a wrong number of arrays.
   private def shapesOf(descs: IndexedSeq[DataDesc], arrays: IndexedSeq[NDArray]): IndexedSeq[DataDesc] =
     if (arrays == null || arrays.length != descs.length) descs
     else descs.zip(arrays).map { case (desc, array) => desc.copy(shape = Native.needed(array, "data").shape) }
@@ -222,8 +224,8 @@ final class Module(
   def getInputGradsMerged(): IndexedSeq[NDArray] = execGroup.getInputGradsMerged()
   def installMonitor(monitor: Monitor): Unit = execGroup.installMonitor(monitor)
 
-  /** Trains on an iterator: binds, and fills parameters, where that is still to be done. `epochEnd` is told the number
-    * of each epoch and the figures of both data, and says whether to go on.
+  /** Trains on an iterator: first binds and fills parameters if that has not been done. `epochEnd` is called with the
+    * number of each epoch and the metrics of both data sets, and returns whether to continue.
     */
   def fit(
       trainData: DataIter,
@@ -256,7 +258,7 @@ final class Module(
     }
   }
 
-  /** Figures on other data; what a batch is filled up with counts as well. */
+  /** Metrics on other data; rows that only pad a batch count as well. */
   def score(evalData: DataIter, evalMetric: EvalMetric): IndexedSeq[(String, Double)] = {
     Native.needed(evalMetric, "evalMetric").reset()
     Native.needed(evalData, "evalData").foreach { batch =>

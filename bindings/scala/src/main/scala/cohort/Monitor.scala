@@ -9,8 +9,8 @@ import cohort.abi.CohortMonitor._
 import cohort.abi.CohortNdarray.cohort_ndarray_share
 import cohort.abi.Structs
 
-/** Reports a statistic of each array whose name matches from its start, every `interval` batches: `tic` before a batch,
-  * `toc` after it. Without `statFunc` that is the norm by the root of the size.
+/** Reports a statistic of each array whose name matches from its start, every `interval` batches: `tic` before a
+  * batch, `toc` after it. The default of `statFunc` is the norm divided by the root of the size.
   */
 final class Monitor private (address: Long, family: Family) extends Handle(address, cohort_monitor_free, family) {
   private def this(made: (Long, Family)) = this(made._1, made._2)
@@ -29,13 +29,13 @@ final class Monitor private (address: Long, family: Family) extends Handle(addre
   private def installOn(target: Handle, call: (Long, Long) => Long): Unit =
     Native.needed(target, "target").use { watched =>
       run(call(_, watched))
-      target.family.keep(family) // what runs calls its functions, whoever else goes
+      target.family.keep(family) // kept alive for the target, which calls its functions
     }
 
   /** Begins a batch. */
   def tic(): Unit = run(cohort_monitor_tic)
 
-  /** Ends a batch: its number, and name and text of each statistic. */
+  /** Ends a batch; returns its number, and name and text of each statistic. */
   def toc(): IndexedSeq[(Int, String, String)] = use { handle =>
     Native.list(cohort_monitor_toc(handle, _)) { i =>
       val step, name, text = new Array[Long](1)
@@ -44,7 +44,7 @@ final class Monitor private (address: Long, family: Family) extends Handle(addre
     }
   }
 
-  /** How many batches were begun. */
+  /** The number of batches begun. */
   def step: Int = Native.toInt(use(handle => Native.long(cohort_monitor_step(handle, _))), "step")
 }
 

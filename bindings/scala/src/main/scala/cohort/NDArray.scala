@@ -11,8 +11,8 @@ import cohort.abi.CohortOperator._
 import cohort.abi.{Constants, Structs}
 import cohort.DType.DType
 
-/** An array on a device. Calls that work on it are queued; reading it waits. Slices and what groups and executors show
-  * are live: they share memory, and keep it.
+/** An array on a device. Calls that work on it are queued; reading it waits. Slices, and the arrays of groups and
+  * executors, are live: they share memory, and keep it alive.
   *
   * {{{
   * val a = NDArray.array(Array(1f, 2f, 3f, 4f), Shape(2, 2))
@@ -40,47 +40,47 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
 
   def context: Context = use(handle => Native.context(cohort_ndarray_context(handle, _)))
 
-  /** How many elements it has. */
+  /** The number of elements. */
   def size: Int = Native.toInt(use(handle => Native.long(cohort_ndarray_size(handle, _))), "size")
 
   // ---- reading, which waits
 
-  /** Its elements as Floats, whatever their type. */
+  /** Its elements as Floats, converted from any type. */
   def toArray: Array[Float] = {
     val made = new Array[Float](size)
     as(DType.Float32, FloatBuffer.wrap(made), 4L * made.length)
     made
   }
 
-  /** Its elements as Doubles, whatever their type. */
+  /** Its elements as Doubles, converted from any type. */
   def toFloat64Array: Array[Double] = {
     val made = new Array[Double](size)
     as(DType.Float64, DoubleBuffer.wrap(made), 8L * made.length)
     made
   }
 
-  /** Its elements as Longs, whatever their type. */
+  /** Its elements as Longs, converted from any type. */
   def toLongArray: Array[Long] = {
     val made = new Array[Long](size)
     as(DType.Int64, LongBuffer.wrap(made), 8L * made.length)
     made
   }
 
-  /** Its elements as Ints, whatever their type. */
+  /** Its elements as Ints, converted from any type. */
   def toIntArray: Array[Int] = {
     val made = new Array[Int](size)
     as(DType.Int32, IntBuffer.wrap(made), 4L * made.length)
     made
   }
 
-  /** The bytes of its elements, in the order of the machine. */
+  /** The bytes of its elements, in the machine's byte order. */
   def toByteArray: Array[Byte] = {
     val made = new Array[Byte](Native.size(out => use(cohort_ndarray_bytes(_, out))))
     run(cohort_ndarray_read(_, ByteBuffer.wrap(made), made.length))
     made
   }
 
-  /** The element of an array of one. */
+  /** The element of an array of size one. */
   def toScalar: Float =
     if (size == 1) toArray(0) else Native.refuse(s"toScalar: expected one element, found shape $shape", "toScalar")
 
@@ -92,7 +92,7 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
       finally cast.close()
     }
 
-  /** Waits until what is queued has written it. */
+  /** Waits for the queued work that writes it. */
   def waitToRead(): Unit = run(cohort_ndarray_wait)
 
   // ---- writing
@@ -115,7 +115,7 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
     this
   }
 
-  /** Fills it with numbers between two. */
+  /** Fills it with uniform random numbers between two bounds. */
   def uniform(low: Double, high: Double, seed: Long): NDArray = {
     run(cohort_ndarray_fill_uniform(_, low, high, seed))
     this
@@ -150,13 +150,13 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
     made(cohort_ndarray_copy(_, struct, _))
   }
 
-  /** Into another array of its shape, whatever its type and context. */
+  /** Copies into another array of its shape, of any type and on any context. */
   def copyTo(other: NDArray): NDArray = {
     Native.needed(other, "other").hold(target => run(cohort_ndarray_copy_to(_, target)))
     other
   }
 
-  /** Itself if it is there. */
+  /** The array itself if it is on this context, otherwise a copy. */
   def asInContext(context: Context): NDArray = if (this.context == context) this else copyTo(context)
 
   def asType(dtype: DType): NDArray = {
@@ -164,7 +164,7 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
     made(cohort_ndarray_cast(_, code, _))
   }
 
-  /** A part of any axis, as a copy where it is not in one piece. */
+  /** A range along any axis; a copy if it is not contiguous. */
   def sliceAxis(axis: Int, begin: Int, end: Int): NDArray = made(cohort_ndarray_slice_axis(_, axis, begin, end, _))
 
   // ---- arithmetic
@@ -172,7 +172,7 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
   protected def withOther(word: String, other: NDArray): NDArray = nd("broadcast_" + word, Seq(this, other))
   protected def withNumber(word: String, value: Float): NDArray = nd(s"_${word}_scalar", Seq(this), "scalar" -> value)
 
-  /** These write into the array itself, so that its other names and its slices see it. */
+  /** These write into the array itself, so that other references and its slices see the change. */
   def +=(other: NDArray): NDArray = inPlace("broadcast_add", Seq(this, other))
   def -=(other: NDArray): NDArray = inPlace("broadcast_sub", Seq(this, other))
   def *=(other: NDArray): NDArray = inPlace("broadcast_mul", Seq(this, other))
@@ -196,7 +196,7 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
 
 object NDArray {
 
-  /** Comparisons that have no sign of their own: `==` says whether two names are one object. */
+  /** Comparisons without an operator sign: `==` compares references. */
   def equal(left: NDArray, right: NDArray): NDArray = nd("broadcast_equal", Seq(left, right))
   def equal(left: NDArray, value: Float): NDArray = nd("_equal_scalar", Seq(left), "scalar" -> value)
   def notEqual(left: NDArray, right: NDArray): NDArray = nd("broadcast_not_equal", Seq(left, right))
@@ -215,11 +215,11 @@ object NDArray {
   def full(shape: Shape, value: Double, ctx: Context = null, dtype: DType = DType.Float32): NDArray =
     made(shape)(cohort_ndarray_full(_, _, DType.code(dtype), Context.struct(ctx), value, _))
 
-  /** Its contents are whatever was there. */
+  /** Its contents are unspecified. */
   def empty(shape: Shape, ctx: Context = null, dtype: DType = DType.Float32): NDArray =
     made(shape)(cohort_ndarray_empty(_, _, DType.code(dtype), Context.struct(ctx), _))
 
-  /** A copy of an array of Java's, of its type. */
+  /** A copy of a Java array, of its type. */
   def array(values: Array[Float], shape: Shape, ctx: Context = null): NDArray =
     ofBuffer(FloatBuffer.wrap(Native.needed(values, "values")), 4L * values.length, shape, DType.Float32, ctx)
 
@@ -232,14 +232,15 @@ object NDArray {
   def array(values: Array[Long], shape: Shape): NDArray =
     ofBuffer(LongBuffer.wrap(Native.needed(values, "values")), 8L * values.length, shape, DType.Int64, null)
 
-  /** Of the bytes of elements of any type, in the order of the machine. */
+  /** From the bytes of elements of any type, in the machine's byte order. */
   def array(bytes: Array[Byte], shape: Shape, dtype: DType): NDArray =
     ofBuffer(ByteBuffer.wrap(Native.needed(bytes, "bytes")), bytes.length, shape, dtype, null)
 
   private def ofBuffer(data: Buffer, bytes: Long, shape: Shape, dtype: DType, ctx: Context): NDArray =
     made(shape)(cohort_ndarray_from_host(data, bytes, _, _, DType.code(dtype), Context.struct(ctx), _))
 
-  /** Uses the memory of a direct buffer, from its position on, and keeps the buffer until queued work has read it. */
+  /** Uses the memory of a direct buffer, from its position on, and keeps the buffer alive until queued work has
+    * read it. */
   def wrap(buffer: ByteBuffer, shape: Shape, dtype: DType = DType.Float32): NDArray = {
     if (!Native.needed(buffer, "buffer").isDirect) Native.refuse("wrap: expected a direct buffer", "buffer")
     val bytes = BigInt(DType.numOfBytes(dtype)) * Native.needed(shape, "shape").toVector.map(BigInt(_)).product
@@ -257,7 +258,8 @@ object NDArray {
     }
   }
 
-  /** What is lent to the library, until it is done with it; that may be on any of its threads, and calls nothing. */
+  /** Buffers whose memory the library uses; it calls the deleter when it is done, on any of its threads, and the
+    * deleter calls nothing. */
   private object Lent extends DeleterFn {
     private val buffers = new java.util.concurrent.ConcurrentHashMap[java.lang.Long, Native.Callback]
     def keep(lent: Native.Callback): Unit = buffers.put(lent.number, lent)
@@ -271,21 +273,21 @@ object NDArray {
       Native.long(cohort_ndarray_concat(list, list.length, axis, _))
     })
 
-  /** Writes arrays by name, as MXNet's nd.save does. */
+  /** Writes arrays by name, like MXNet's nd.save. */
   def save(fname: String, data: Map[String, NDArray]): Unit = Arrays.save(fname, Native.needed(data, "data"))
 
   def save(fname: String, data: Seq[NDArray]): Unit = Arrays.save(fname, Native.needed(data, "data").map((null, _)))
 
-  /** Names, none or one for each array, and arrays of a file: MXNet's .params, NumPy's .npy or .npz. */
+  /** Names (none, or one per array) and arrays of a file: MXNet's .params, NumPy's .npy or .npz. */
   def load(fname: String, ctx: Context = null): (Vector[String], Vector[NDArray]) = {
     val (names, arrays) = Arrays.load(fname, ctx).collect { case (name, Some(array)) => (name, array) }.unzip
     (if (names.forall(_.isEmpty)) Vector.empty else names, arrays)
   }
 
-  /** Writes one array as a .npy file, as NumPy reads it. */
+  /** Writes one array as a NumPy .npy file. */
   def saveNpy(fname: String, data: NDArray): Unit = Arrays.saveNpy(fname, data)
 
-  /** Writes a .npz file, as NumPy reads it. */
+  /** Writes a NumPy .npz file. */
   def saveNpz(fname: String, data: Map[String, NDArray]): Unit = Arrays.saveNpz(fname, Native.needed(data, "data"))
 
   /** A .params file in memory, and back. */
@@ -294,17 +296,17 @@ object NDArray {
   def loadBytes(bytes: Array[Byte], ctx: Context = null): Map[String, NDArray] =
     Arrays.loadBytes(bytes, ctx).collect { case (name, Some(array)) => (name, array) }.toMap
 
-  /** The same by name. */
+  /** Like `load`, by name. */
   def load2Map(fname: String, ctx: Context = null): Map[String, NDArray] =
     Arrays.load(fname, ctx).collect { case (name, Some(array)) => (name, array) }.toMap
 
-  /** Waits until all that is queued on any device is done. */
+  /** Waits for all queued work on all devices. */
   def waitall(): Unit = Cohort.waitAll()
 }
 
-/** Operators applied at once to arrays, by the names of the registry; attributes by name. Beside them: `out`, an array or
-  * several to write the outputs to; `seed` of random operators, which give the same numbers for the same one; `ctx`, where an
-  * operator without inputs runs; `is_train`, behaviour as in training, such as Dropout's.
+/** Operators applied at once to arrays, by their names in the registry; attributes by name. Further arguments: `out`,
+  * an array or several to write the outputs to; `seed` for random operators, which draw the same numbers for the same
+  * seed; `ctx`, the context of an operator without inputs; `is_train`, for training mode, which affects Dropout.
   *
   * {{{
   * val scores = nd.softmax(NDArray.array(Array(1f, 1f), Shape(1, 2)))
@@ -327,7 +329,7 @@ object nd extends Operators[NDArray] {
   /** All outputs. */
   def all(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): Vector[NDArray] = invoke(op, inputs, attrs, Nil)
 
-  // Into `outputs` if there are some; what comes back are new handles.
+  // Writes into `outputs` if there are any; returns new handles.
   private[cohort] def invoke(
       op: String,
       inputs: Seq[NDArray],
@@ -338,7 +340,7 @@ object nd extends Operators[NDArray] {
         targets, if (targets == null) 0 else targets.length, options, _))
     }
 
-  // By a call that is given attributes, inputs, outputs or null, and settings, and gives the list of outputs.
+  // Calls a function with attributes, inputs, outputs or null, and settings, which returns the list of outputs.
   private[cohort] def applied(op: String, inputs: Seq[NDArray], attrs: Seq[(String, Any)], given: Seq[NDArray])(
       call: (Native.Attributes, Array[Long], Array[Long], Structs.InvokeOptions) => Long): Vector[NDArray] = {
     val (settings, own) = Native.needed(attrs, "attributes").partition {

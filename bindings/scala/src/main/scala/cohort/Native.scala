@@ -10,13 +10,13 @@ import com.sun.jna.{Memory, Pointer, StringArray}
 
 import cohort.abi.CohortError._
 
-/** What crosses the C interface: errors, text, lists and what calls give. */
+/** Conversions at the C interface: errors, text, lists and results. */
 private[cohort] object Native {
 
-  /** What a thread that is inside a call knows. */
+  /** State of a thread that is inside a call. */
   private final class Local {
-    var depth = 0 // callbacks that are running, one inside the other
-    var thrown: Throwable = null // what one died of, on its way to the caller at thrownAt
+    var depth = 0 // callbacks that are running, one inside another
+    var thrown: Throwable = null // an exception of a callback, on its way to the caller at depth thrownAt
     var thrownAt = 0
   }
 
@@ -26,15 +26,15 @@ private[cohort] object Native {
 
   def depth: Int = local.get.depth
 
-  // Handles whose last use ended inside a callback, which must not free.
+  // Handles whose last use ended inside a callback, where they must not be freed.
   private val unfreed = new ConcurrentLinkedQueue[() => Unit]
 
-  /** Frees now, or behind the call that a running callback belongs to. */
+  /** Frees now, or after the call that a running callback belongs to. */
   def free(release: () => Unit): Unit =
     if (local.get.depth == 0) release()
     else unfreed.add(release)
 
-  /** Throws what a call gave, or what a callback in it died of. */
+  /** Throws the error that a call returned, or the exception of a callback in it. */
   def check(error: Long): Unit = {
     val here = local.get
     if (here.depth == 0 && !unfreed.isEmpty) letGo()
@@ -61,7 +61,7 @@ private[cohort] object Native {
     made
   }
 
-  // ---- what comes out
+  // ---- results
 
   /** A handle, size or number of 64 bits. */
   def long(call: Array[Long] => Long): Long = {
@@ -103,14 +103,14 @@ private[cohort] object Native {
     Context.of(found.device_type, found.device_id)
   }
 
-  // ---- what goes in
+  // ---- arguments
 
   def refuse(message: String, subject: String): Nothing = throw new InvalidArgumentException(message, subject)
 
-  /** What has to be there. */
+  /** A value that must not be null. */
   def needed[A <: AnyRef](value: A, what: String): A = if (value == null) refuse(s"$what: found null", what) else value
 
-  /** Text as the library reads it: no zero byte, no half of a pair. */
+  /** Text for the library: without zero bytes and unpaired surrogates. */
   def in(value: String, what: String): String = {
     needed(value, what)
     if (value.indexOf('\u0000') >= 0) refuse(s"$what: found a zero byte in it", what)
@@ -146,10 +146,10 @@ private[cohort] object Native {
 
   def bool(value: Boolean): Int = if (value) 1 else 0
 
-  /** None is as the object was made. */
+  /** None means as bound. */
   def isTrain(value: Option[Boolean]): Int = needed(value, "isTrain").fold(-1)(bool)
 
-  /** Keys and values of attributes and settings. What is null or None is left out. */
+  /** Keys and values of attributes and settings. null and None are left out. */
   final class Attributes(values: Iterable[(String, Any)], what: String) {
     private val found =
       needed(values, what)
@@ -159,7 +159,7 @@ private[cohort] object Native {
     val num: Long = found.length.toLong
   }
 
-  /** An attribute as MXNet spells it: (2, 2), 0.1, True, relu. */
+  /** An attribute in MXNet's spelling: (2, 2), 0.1, True, relu. */
   def attribute(value: Any): String = value match {
     case text: String                                          => text
     case yes: Boolean                                          => if (yes) "True" else "False"
@@ -175,7 +175,7 @@ private[cohort] object Native {
 
   // ---- callbacks
 
-  /** A function as the library calls it: it is found by `number`, the library's user_data, for as long as this object
+  /** A function that the library calls: it is found by `number`, the library's user_data, for as long as this object
     * lives.
     */
   final class Callback(val function: AnyRef) {
@@ -185,8 +185,8 @@ private[cohort] object Native {
 
   object Callback {
     private[Native] val numbers = new AtomicLong
-    // Weakly: who gives a function to an object may well hold that object, and both are to go when nobody else holds
-    // them.
+    // Weak references: the owner of a function may itself hold the object the function is given to; both must be
+    // collectable.
     private val table = new ConcurrentHashMap[java.lang.Long, WeakReference[Callback]]
 
     private[Native] def add(callback: Callback): Unit = {
@@ -207,8 +207,9 @@ private[cohort] object Native {
     def count: Int = table.size
   }
 
-  /** Runs the function behind a number; 0, or 1 where there is none any more, or it died, which goes on behind the
-    * call. What has failed already stops those that follow, unless they are to be told `always`.
+  /** Runs the function behind a number; returns 0, or 1 if there is none any more or if it threw, which is thrown
+    * again after the call. After a failure the following callbacks are not run, except those that are called
+    * `always`.
     */
   def call[F <: AnyRef](number: Long, always: Boolean = false)(body: F => Unit): Int = {
     val here = local.get

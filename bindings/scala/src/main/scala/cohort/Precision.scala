@@ -7,13 +7,14 @@ import cohort.abi.CohortCalibration._
 import cohort.abi.Constants
 import cohort.abi.Structs
 
-/** In which types a network computes: `compute` BFloat16 makes products of matrices, and what follows them, of float32
-  * arrays in it (Float16 on GPUs; Int8 is inference in bytes, by the ranges of a [[Calibration]], of executors, groups and
-  * predictors), but for the nodes and operators in `float32Names`, and those in `narrowNames`, too.
-  * `tf32`: on GPUs, float32 products may round their factors. `backwardOnce`: a backward pass works in the memory of the
-  * forward pass, so that there is one only. `recompute`: it makes again what is cheap, in the place of keeping it: less
-  * memory, somewhat more time, the same numbers. Of groups and managers alone: `lossScale`, a factor on the loss, for Float16,
-  * which doubles after `lossScaleWindow` updates (0: 2000); `gradientSum`, in which devices' gradients are summed.
+/** The types in which a network computes. `compute` BFloat16: for matrix products of float32 arrays, and operators
+  * that follow them (Float16 on GPUs; Int8 is inference in int8, with the ranges of a [[Calibration]], for executors,
+  * groups and predictors), except for the nodes and operators in `float32Names`, and also for those in `narrowNames`.
+  * `tf32`: on GPUs, float32 products may round their factors. `backwardOnce`: backward reuses the memory of the
+  * forward pass, so that there can be only one. `recompute`: backward recomputes cheap results instead of keeping
+  * them: less memory, a little more time, the same numbers. For groups and managers only: `lossScale`, a factor on
+  * the loss, for Float16, which doubles after `lossScaleWindow` good updates (0: 2000); `gradientSum`, the type in
+  * which devices' gradients are summed.
   *
   * {{{
   * val net = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 2, name = "fc")
@@ -63,24 +64,24 @@ final case class Precision(
 
 object Precision {
 
-  /** Inference in bytes, by the ranges that a calibration has found. */
+  /** Inference in int8, with the ranges of a calibration. */
   def int8(calibration: Calibration): Precision =
     Precision(DType.Int8, calibration = Native.needed(calibration, "calibration"))
 }
 
-/** What a [[Calibration]] makes of the numbers that it sees. */
+/** How a [[Calibration]] chooses a range from the observed numbers. */
 object CalibrationMethod extends Enumeration {
   type CalibrationMethod = Value
 
   /** The range from the least to the largest. */
   val MinMax = Value(Constants.CalibrationMethod.MIN_MAX, "min_max")
 
-  /** That range cut off where bytes tell most of how the numbers are distributed. */
+  /** That range cut off so that int8 preserves most of the distribution. */
   val Entropy = Value(Constants.CalibrationMethod.ENTROPY, "entropy")
 }
 
-/** Watches a float32 network on batches and notes in which range each of its values lies. What is then bound with
-  * `Precision.int8` of it computes in bytes; a [[Predictor]] needs it open for as long as copies are made of it.
+/** Observes a float32 network on batches and records the range of each of its values. Objects that are then bound
+  * with its `Precision.int8` compute in int8; a [[Predictor]] needs it open as long as copies are made of it.
   *
   * {{{
   * val net = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 16, no_bias = true, name = "fc")
@@ -99,15 +100,15 @@ final class Calibration private (made: Long) extends Handle(made, cohort_calibra
   def this(method: CalibrationMethod.CalibrationMethod = CalibrationMethod.MinMax) =
     this(Native.long(cohort_calibration_create(Native.needed(method, "method").id, _)))
 
-  /** Runs a forward pass on what the executor's arguments hold, and notes the numbers of each value. A batch or some
-    * hundred samples are usually enough.
+  /** Runs a forward pass on the values in the executor's arguments, and records the range of each value. A batch or
+    * some hundred samples are usually enough.
     */
   def observe(executor: Executor): Calibration = {
     Native.needed(executor, "executor").use(watched => run(cohort_calibration_observe(_, watched)))
     this
   }
 
-  /** The least and the largest number of a value, by the name that monitors have for it: "conv0_output", or an argument.
+  /** The least and the largest number of a value, under its name in monitors, "conv0_output", or that of an argument.
     */
   def range(name: String): (Double, Double) = {
     val low, high = new Array[Double](1)
@@ -115,20 +116,20 @@ final class Calibration private (made: Long) extends Handle(made, cohort_calibra
     (low(0), high(0))
   }
 
-  /** All that was found, to be kept by [[NDArray.save]]: by name an array of the least and the largest number. */
+  /** All ranges, for [[NDArray.save]]: by name an array of the least and the largest number. */
   def ranges: Map[String, NDArray] = Arrays.named(use(raw => Native.long(cohort_calibration_ranges(raw, _))))
 }
 
 object Calibration {
 
-  /** One that has found these, as [[Calibration.ranges]] of another gave them, and observes no more. */
+  /** A calibration with these ranges, from [[Calibration.ranges]] of another one; it observes no more. */
   def fromRanges(ranges: Iterable[(String, NDArray)]): Calibration =
     Arrays.of(Native.needed(ranges, "ranges"), "ranges")(given =>
       new Calibration(Native.long(cohort_calibration_create_from(given, _))))
 }
 
-/** Where the factor on a loss has come to: what the next backward pass begins with (1: there is none), the updates made
-  * since it changed, and those that were skipped because a gradient was infinite or no number.
+/** The state of a loss scale: the factor of the next backward pass (1: none), the number of updates since it changed,
+  * and of updates skipped because a gradient was infinite or NaN.
   */
 final case class LossScale(scale: Double, numGood: Int, numSkipped: Long)
 

@@ -5,7 +5,7 @@ import cohort.abi.CohortSymbol._
 import cohort.abi.Constants.SymbolList
 import cohort.DType.DType
 
-/** A network, or a part of one. Operators are applied with [[sym]].
+/** A network, or a part of one. [[sym]] applies operators.
   *
   * {{{
   * val fc = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 10, name = "fc")
@@ -31,7 +31,7 @@ final class Symbol private[cohort] (address: Long)
   /** Arguments and auxiliary states. */
   def listInputs(): Vector[String] = names(SymbolList.INPUTS)
 
-  /** Arguments of which inference needs no values: they reach the outputs by way of the label of a loss alone. */
+  /** Arguments whose values inference does not need: they affect the outputs only as the label of a loss. */
   def listLabels(): Vector[String] = names(SymbolList.LABELS)
   def numNodes: Int = use(handle => Native.size(cohort_symbol_num_nodes(handle, _)))
 
@@ -43,14 +43,14 @@ final class Symbol private[cohort] (address: Long)
   }
   def getInternals(): Symbol = made(cohort_symbol_internals)
 
-  /** What feeds its node; None of a variable. */
+  /** The inputs of its node; None for a variable. */
   def getChildren(): Option[Symbol] = {
     val found = use(handle => Native.long(cohort_symbol_children(handle, _)))
     if (found == 0) None else Some(new Symbol(found))
   }
   override def clone(): Symbol = made(cohort_symbol_copy)
 
-  /** Its variables replaced by name. */
+  /** A copy with variables replaced by name. */
   def compose(inputs: Map[String, Symbol], name: String = null): Symbol = {
     val list = Native.needed(inputs, "inputs").toVector
     val keys = Native.texts(list.map(_._1), "inputs")
@@ -69,7 +69,7 @@ final class Symbol private[cohort] (address: Long)
   /** All attributes of its node. */
   def listAttr(): Map[String, String] = attributes(all = false).map { case (_, key, value) => (key, value) }.toMap
 
-  /** Of all nodes by their name. */
+  /** The attributes of all nodes, by node name. */
   def attrMap(): Map[String, Map[String, String]] =
     attributes(all = true).groupBy(_._1).map { case (node, found) => (node, found.map(a => (a._2, a._3)).toMap) }
 
@@ -88,7 +88,7 @@ final class Symbol private[cohort] (address: Long)
 
   // ---- inference
 
-  /** Shapes of arguments, outputs and auxiliary states, in their order; null for what cannot be known. */
+  /** Shapes of arguments, outputs and auxiliary states, in order; null if they cannot all be inferred. */
   def inferShape(known: Map[String, Shape]): (IndexedSeq[Shape], IndexedSeq[Shape], IndexedSeq[Shape]) = {
     val (args, outputs, aux) =
       Descs.known(known, Map.empty) { descs => inferred(cohort_symbol_infer_shape(_, descs, 0, _, _, _, _)) }
@@ -99,7 +99,7 @@ final class Symbol private[cohort] (address: Long)
   def inferType(known: Map[String, DType]): (IndexedSeq[DType], IndexedSeq[DType], IndexedSeq[DType]) =
     types(known, partial = false)
 
-  /** The same with what could be found, null where nothing could. */
+  /** Like `inferType`, with the types that could be inferred, null for the others. */
   def inferTypePartial(known: Map[String, DType]): (IndexedSeq[DType], IndexedSeq[DType], IndexedSeq[DType]) =
     types(known, partial = true)
 
@@ -127,7 +127,7 @@ final class Symbol private[cohort] (address: Long)
 
   // ---- binding
 
-  /** An executor with arrays of its own for shapes that are known by name. */
+  /** An executor on new arrays, for shapes given by name. */
   def simpleBind(ctx: Context = null, gradReq: String = "write", shapes: Map[String, Shape]): Executor =
     Executor.simpleBind(this, ctx, GradReq.Each(gradReq), shapes)
 
@@ -142,7 +142,7 @@ final class Symbol private[cohort] (address: Long)
 
 object Symbol {
 
-  /** Comparisons that have no sign of their own: `==` says whether two names are one object. */
+  /** Comparisons without an operator sign: `==` compares references. */
   def equal(left: Symbol, right: Symbol): Symbol = sym("_equal", Seq(left, right))
   def equal(left: Symbol, value: Float): Symbol = sym("_equal_scalar", Seq(left), "scalar" -> value)
   def notEqual(left: Symbol, right: Symbol): Symbol = sym("_not_equal", Seq(left, right))
@@ -153,7 +153,7 @@ object Symbol {
     new Symbol(Native.long(cohort_symbol_variable(Native.in(name, "name"), pairs.keys, pairs.words, pairs.num, _)))
   }
 
-  /** Several symbols as one with all their outputs. */
+  /** One symbol with all outputs of several. */
   def Group(symbols: Symbol*): Symbol = new Symbol(Handle.addresses(symbols, "symbols") { list =>
     Native.long(cohort_symbol_group(list, list.length, _))
   })
@@ -176,8 +176,8 @@ object Symbol {
   }
 }
 
-/** Operators as parts of networks: `sym.Convolution(data, kernel = (3, 3), num_filter = 20, name = "conv1")`. Inputs
-  * that are left out become variables. What is made with `sym(...)` takes the operator's name as text.
+/** Operators as parts of networks: `sym.Convolution(data, kernel = (3, 3), num_filter = 20, name = "conv1")`. Missing
+  * inputs become variables. `sym(...)` takes the operator's name as text.
   */
 object sym extends Operators[Symbol] {
   protected def isInput(value: Any): Boolean = value.isInstanceOf[Symbol]

@@ -6,7 +6,7 @@ import cohort.abi.Callbacks.{TapeFunctionFn, TapeReleaseFn}
 import cohort.abi.CohortTape._
 import cohort.abi.Structs
 
-/** Records operators as they are applied, and computes gradients back along them.
+/** Records operators as they are applied, and computes gradients backwards along them.
   *
   * {{{
   * val tape = new Tape
@@ -26,8 +26,8 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
       invoke(op, inputs, attrs: _*).head
   }
 
-  /** Applies an operator; all its outputs. Beside attributes there are `seed`, `ctx` and `out`, as of [[nd]]. A function's
-    * backward may do so, too, and nothing else with the tape.
+  /** Applies an operator; returns all its outputs. Besides attributes there are `seed`, `ctx` and `out`, as for
+    * [[nd]]. A function's backward may do so, too, but must not use the tape otherwise.
     */
   def invoke(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): IndexedSeq[NDArray] =
     nd.applied(op, inputs, attrs, Nil) { (pairs, list, targets, options) =>
@@ -40,11 +40,11 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
   def isRecording: Boolean = use(handle => Native.int(cohort_tape_is_recording(handle, _))) != 0
   def isTraining: Boolean = use(handle => Native.int(cohort_tape_is_training(handle, _))) != 0
 
-  /** Records what is applied in the body, in training mode unless said otherwise. */
+  /** Records operators in the body, in training mode by default. */
   def record[A](body: => A): A = inMode(recording = true, training = true)(body)
   def record[A](trainMode: Boolean)(body: => A): A = inMode(recording = true, trainMode)(body)
 
-  /** Records nothing of the body. */
+  /** Records nothing in the body. */
   def pause[A](body: => A): A = inMode(recording = false, training = false)(body)
 
   private def inMode[A](recording: Boolean, training: Boolean)(body: => A): A = {
@@ -60,14 +60,14 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
   private def set(call: (Long, Int, Array[Int]) => Long, value: Boolean): Boolean =
     use(handle => Native.int(call(handle, Native.bool(value), _))) != 0
 
-  /** Makes an array one that wants its gradient, which is given, zeros at first. */
+  /** Attaches a gradient array of zeros to an array, and returns it. */
   def attachGrad(array: NDArray, gradReq: String = "write"): NDArray = {
     val gradient = NDArray.zeros(Native.needed(array, "array").shape, array.context, array.dtype)
     markVariables(Seq(array), Seq(gradient), gradReq)
     gradient
   }
 
-  /** The same for arrays of the caller's. */
+  /** The same with gradient arrays of the caller's. */
   def markVariables(variables: Seq[NDArray], gradients: Seq[NDArray], gradReq: String = "write"): Unit = {
     val code = GradReq.code(gradReq)
     if (Native.needed(variables, "variables").length != Native.needed(gradients, "gradients").length)
@@ -79,8 +79,7 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
     }
   }
 
-  /** Computes the gradients of all marked arrays that heads were made from; head gradients are ones unless they are
-    * given.
+  /** Computes the gradients of all marked arrays that the heads depend on; head gradients are ones by default.
     */
   def backward(heads: Seq[NDArray], headGrads: Seq[NDArray] = null, retainGraph: Boolean = false,
     createGraph: Boolean = false): Unit =
@@ -88,7 +87,7 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
       run(cohort_tape_backward(_, list, grads, list.length, options(retainGraph, createGraph)))
     }
 
-  /** The gradients of some arrays alone, as new ones; with `createGraph` they have gradients themselves. */
+  /** The gradients of some arrays only, as new arrays; with `createGraph` they can be differentiated themselves. */
   def grad(
       heads: Seq[NDArray],
       variables: Seq[NDArray],
@@ -120,7 +119,7 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
     options
   }
 
-  /** Records a function that was computed outside: `backward` gives from the gradients of the outputs one for each
+  /** Records a function that was computed outside: from the gradients of the outputs, `backward` returns one for each
     * input, or null.
     */
   def function(inputs: Seq[NDArray], outputs: Seq[NDArray])(backward: IndexedSeq[NDArray] => Seq[NDArray]): Unit =
@@ -139,11 +138,11 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
       }
     }
 
-  /** The symbol of what an array was made from. */
+  /** The recorded graph of an array as a symbol. */
   def symbol(array: NDArray): Symbol =
     Native.needed(array, "array").hold(one => new Symbol(use(handle => Native.long(cohort_tape_symbol(handle, one, _)))))
 
-  /** How much is recorded. */
+  /** The number of recorded operators and functions. */
   def numRecorded: Int = use(handle => Native.size(cohort_tape_num_recorded(handle, _)))
 }
 

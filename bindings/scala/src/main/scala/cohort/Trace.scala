@@ -5,7 +5,7 @@ import cohort.abi.CohortTrace._
 import cohort.abi.Constants
 import cohort.abi.Structs
 
-/** What an event of a [[Trace]] is about. */
+/** The kind of an event of a [[Trace]]. */
 object SpanKind extends Enumeration {
   type SpanKind = Value
 
@@ -19,21 +19,21 @@ object SpanKind extends Enumeration {
   /** Gradients summed over devices. */
   val Exchange = Value(Constants.SpanKind.EXCHANGE, "exchange")
 
-  /** A parameter, or a part of one. */
+  /** The update of a parameter, or of a part of one. */
   val Update = Value(Constants.SpanKind.UPDATE, "update")
 
   /** A queue that waits for another one. */
   val Wait = Value(Constants.SpanKind.WAIT, "wait")
 
-  /** A thread of the program's, in a call that starts passes. */
+  /** A thread of the program in a call that starts passes. */
   val Call = Value(Constants.SpanKind.CALL, "call")
 
-  /** What the program says of itself. */
+  /** A span of the program's own. */
   val User = Value(Constants.SpanKind.USER, "user")
 }
 
-/** One row of the totals of a [[Trace]]; times in nanoseconds. 0: not known. In rows of operators `name` is empty, where
-  * there is no operator `op` is.
+/** One row of the totals of a [[Trace]]; times in nanoseconds. 0: unknown. In rows of operators `name` is empty;
+  * without an operator `op` is.
   */
 final case class Total(
     kind: SpanKind.SpanKind,
@@ -47,8 +47,8 @@ final case class Total(
     bytes: Double,
     boundNs: Double)
 
-/** Records every operator, copy, sum of gradients and update of the process while it runs. `maxEvents` are kept, older
-  * ones make room; totals are of all. The rates are those of the threads of one device, and measured where they are not
+/** Records every operator, copy, sum of gradients and update of the process while it runs. The last `maxEvents` are
+  * kept; totals include all. The rates are those of the threads of one device, and are measured if they are not
   * given.
   *
   * {{{
@@ -68,13 +68,13 @@ final class Trace(
     bfloat16FlopPerS: Double = 0)
     extends Handle(Trace.made(maxEvents, flopPerS, bytePerS, bfloat16FlopPerS), cohort_trace_free, new Family) {
 
-  /** Goes on recording, behind what it holds already. */
+  /** Starts or resumes recording. */
   def start(): Unit = run(cohort_trace_start)
 
-  /** Stops. Work that is queued must have been waited for, or it is not there. */
+  /** Stops recording. Queued work is only recorded if it has been waited for. */
   def stop(): Unit = run(cohort_trace_stop)
 
-  /** Records what is done inside, and waits for all work at its end. */
+  /** Records while the body runs, and waits for all work at its end. */
   def running[A](body: => A): A = {
     start()
     try {
@@ -84,7 +84,7 @@ final class Trace(
     } finally stop()
   }
 
-  /** Forgets what there is. */
+  /** Discards all events and totals. */
   def clear(): Unit = run(cohort_trace_clear)
 
   private def info: Structs.TraceInfo = {
@@ -94,26 +94,26 @@ final class Trace(
     found
   }
 
-  /** How many events are kept. */
+  /** The number of events kept. */
   def numEvents: Long = info.num_events
 
-  /** How many had to make room. */
+  /** The number of events dropped. */
   def numDropped: Long = info.num_dropped
   def isRunning: Boolean = info.running != 0
 
   /** The events in Chrome's format. */
   def json: String = use(handle => Native.text(cohort_trace_json(handle, _)))
 
-  /** The same to a file, whole or not at all. */
+  /** Writes the events to a file, completely or not at all. */
   def write(fname: String): Unit = run(cohort_trace_write(_, Native.in(fname, "fname")))
 
   private def by(operator: Boolean): Int =
     if (operator) Constants.TotalsBy.OPERATOR else Constants.TotalsBy.NAME
 
-  /** What took how long, for a person. */
+  /** A table of the times, for a person. */
   def table(byOperator: Boolean = true): String = use(handle => Native.text(cohort_trace_table(handle, by(byOperator), _)))
 
-  /** The same as numbers, what took longest first. */
+  /** The same as numbers, longest first. */
   def totals(byOperator: Boolean = false): IndexedSeq[Total] = use { handle =>
     Native.list(cohort_trace_num_totals(handle, by(byOperator), _)) { i =>
       val name, op = new Array[Long](1)
@@ -125,18 +125,18 @@ final class Trace(
     }
   }
 
-  /** Shows what is done inside as a span on a row of the program's own; the spans of a row nest. */
+  /** Shows the body as a span on a row of the program's own; the spans of a row nest. */
   def span[A](name: String, row: String = "host")(body: => A): A = {
     run(cohort_trace_begin(_, Native.in(row, "row"), Native.in(name, "name")))
     try body
     finally run(cohort_trace_end(_, row))
   }
 
-  /** Marks a moment. */
+  /** Marks a point in time. */
   def mark(name: String, row: String = "host"): Unit =
     run(cohort_trace_mark(_, Native.in(row, "row"), Native.in(name, "name")))
 
-  /** Notes a value, which a viewer draws as a curve. */
+  /** Records a value, which a viewer draws as a curve. */
   def counter(name: String, value: Double): Unit = run(cohort_trace_counter(_, Native.in(name, "name"), value))
 }
 

@@ -3,14 +3,14 @@ package cohort
 
 import java.io.{IOException, UncheckedIOException}
 
-/** What the library refuses, and what these classes refuse for it: each class of errors is an exception of its own, and
-  * one of Java's as well. `subject` names the operator, argument, array or file concerned; it may be empty.
+/** The exceptions of the library and of these classes: one for each class of errors, each also derived from a Java
+  * exception. `subject` names the operator, argument, array or file concerned; it may be empty.
   */
 sealed trait CohortException extends RuntimeException {
   def subject: String
 }
 
-/** A wrong count, range or constant; options that contradict. */
+/** A wrong count, range or constant; contradictory options. */
 final class InvalidArgumentException(message: String, val subject: String)
     extends IllegalArgumentException(message)
     with CohortException
@@ -25,17 +25,17 @@ final class ShapeException(message: String, val subject: String)
     extends IllegalArgumentException(message)
     with CohortException
 
-/** Types of elements that differ or cannot be inferred. */
+/** Element types that differ or cannot be inferred. */
 final class DTypeException(message: String, val subject: String)
     extends IllegalArgumentException(message)
     with CohortException
 
-/** A right call at the wrong moment, a closed object for one. */
+/** A valid call at the wrong time, for example on a closed object. */
 final class StateException(message: String, val subject: String)
     extends IllegalStateException(message)
     with CohortException
 
-/** A feature that this build or device does not offer. */
+/** A feature that this build or device does not have. */
 final class UnsupportedException(message: String, val subject: String)
     extends UnsupportedOperationException(message)
     with CohortException
@@ -43,20 +43,20 @@ final class UnsupportedException(message: String, val subject: String)
 /** No such device or backend. */
 final class DeviceException(message: String, val subject: String) extends RuntimeException(message) with CohortException
 
-/** Contents of a file, of JSON or of a buffer. */
+/** Invalid contents of a file, of JSON or of a buffer. */
 final class FormatException(message: String, val subject: String)
     extends IllegalArgumentException(message)
     with CohortException
 
-/** The file system. */
+/** A failed operation of the file system. */
 final class FileException(message: String, val subject: String)
     extends UncheckedIOException(message, new IOException(message))
     with CohortException
 
-/** No room on the host or a device. */
+/** No memory left on the host or a device. */
 final class MemoryException(message: String, val subject: String) extends RuntimeException(message) with CohortException
 
-/** Work on a device failed; thrown by the call that waited for it. */
+/** Failed work on a device; thrown by the call that waited for it. */
 final class ExecutionException(message: String, val subject: String)
     extends RuntimeException(message)
     with CohortException

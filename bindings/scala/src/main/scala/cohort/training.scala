@@ -30,7 +30,7 @@ final class EvalMetric private[cohort] (address: Long, family: Family = new Fami
       }
     }
 
-  /** The same by name. */
+  /** Like `update`, by name. */
   def update(labels: Map[String, NDArray], preds: Map[String, NDArray]): Unit =
     Arrays.of(Native.needed(labels, "labels"), "labels") { first =>
       Arrays.of(Native.needed(preds, "preds"), "preds")(second => run(cohort_metric_update_named(_, first, second)))
@@ -39,7 +39,7 @@ final class EvalMetric private[cohort] (address: Long, family: Family = new Fami
   /** Appends a metric to a composite one. */
   def add(metric: EvalMetric): EvalMetric = {
     use(handle => Native.needed(metric, "metric").use(child => Native.check(cohort_metric_add(handle, child))))
-    family.keep(metric.family) // whose callbacks it calls from now on
+    family.keep(metric.family) // it calls the child's callbacks from now on
     this
   }
 
@@ -48,7 +48,7 @@ final class EvalMetric private[cohort] (address: Long, family: Family = new Fami
     new EvalMetric(use(handle => Native.long(cohort_metric_child(handle, index, _))), family)
   def numChildren: Int = use(handle => Native.size(cohort_metric_num_children(handle, _)))
 
-  /** Chooses which labels and outputs it takes, where they come with names. */
+  /** Selects labels and outputs by name, if they are given with names. */
   def setNames(labelNames: Seq[String], outputNames: Seq[String]): EvalMetric = {
     val (labels, outputs) = (Native.texts(labelNames, "labelNames"), Native.texts(outputNames, "outputNames"))
     run(cohort_metric_set_names(_, labels, labelNames.length, outputs, outputNames.length))
@@ -57,7 +57,7 @@ final class EvalMetric private[cohort] (address: Long, family: Family = new Fami
 
   def reset(): Unit = run(cohort_metric_reset)
 
-  /** Starts again, but keeps what counts globally. */
+  /** Resets the local values, and keeps the global ones. */
   def resetLocal(): Unit = run(cohort_metric_reset_local)
 
   /** Names and values since the last reset. */
@@ -67,7 +67,7 @@ final class EvalMetric private[cohort] (address: Long, family: Family = new Fami
   /** The first value. */
   def value: Double = get.head._2
 
-  /** The sums and the numbers of instances behind the values. */
+  /** The sums and counts behind the values. */
   def counters(everything: Boolean = false): IndexedSeq[(Double, Double)] = use { handle =>
     Native.list(cohort_metric_num_values(handle, _)) { i =>
       val sum, num = new Array[Double](1)
@@ -94,14 +94,14 @@ object EvalMetric {
     new EvalMetric(Native.long(cohort_metric_create(Native.in(name, "name"), pairs.keys, pairs.words, pairs.num, _)))
   }
 
-  /** Several as one. */
+  /** A composite of several metrics. */
   def composite(metrics: EvalMetric*): EvalMetric = {
     val made = EvalMetric("composite")
     Native.needed(metrics, "metrics").foreach(made.add)
     made
   }
 
-  /** Of a function of label and prediction, which gives a sum and what it is divided by. */
+  /** From a function of label and prediction, which returns a sum and the number to divide it by. */
   def custom(name: String, allowExtraOutputs: Boolean = false)(
       function: (NDArray, NDArray) => (Double, Double)): EvalMetric = {
     val callback = new Native.Callback(Native.needed(function, "function"))
@@ -131,7 +131,7 @@ object EvalMetric {
   }
 }
 
-/** A rule that updates parameters from gradients, with the states of those it has seen. */
+/** A rule that updates parameters from gradients, with a state per parameter. */
 final class Optimizer private[cohort] (address: Long) extends Handle(address, cohort_optimizer_free, new Family) {
 
   /** A setting, or "num_update". */
@@ -143,17 +143,17 @@ final class Optimizer private[cohort] (address: Long) extends Handle(address, co
   def set(key: String, value: Double): Optimizer = changed(cohort_optimizer_set(_, Native.in(key, "key"), value))
   def learningRate: Double = get("learning_rate")
 
-  /** Lets a schedule decide the learning rate: "factor", "multifactor", "poly", "cosine", "constant"; null: none. */
+  /** Sets a schedule for the learning rate: "factor", "multifactor", "poly", "cosine", "constant"; null: none. */
   def setLrSchedule(name: String, settings: (String, Any)*): Optimizer = {
     val pairs = new Native.Attributes(settings, "settings")
     changed(cohort_optimizer_set_lr_schedule(_, Native.inOrNull(name, "name"), pairs.keys, pairs.words, pairs.num))
   }
 
-  /** Takes `__lr_mult__` and `__wd_mult__` of a symbol's variables. */
+  /** Uses `__lr_mult__` and `__wd_mult__` of a symbol's variables. */
   def useSymbol(symbol: Symbol): Optimizer =
     changed(handle => Native.needed(symbol, "symbol").hold(cohort_optimizer_use_symbol(handle, _)))
 
-  /** Multipliers of learning rate and weight decay of a parameter; negative ones are as before. */
+  /** Multipliers of learning rate and weight decay of a parameter; negative ones leave the present value. */
   def setMult(param: String, lrMult: Double = -1, wdMult: Double = -1): Optimizer =
     changed(cohort_optimizer_set_mult(_, Native.in(param, "param"), lrMult, wdMult))
 
@@ -169,11 +169,11 @@ final class Optimizer private[cohort] (address: Long) extends Handle(address, co
       run(cohort_optimizer_update(_, Native.in(param, "param"), copy, arrays(0), arrays(1)))
     }
 
-  /** Where the factor on the loss had come to in the group or manager that it updated last; saved with the states. */
+  /** The loss scale of the group or manager that it updated last; saved with the states. */
   def lossScale: LossScale =
     LossScales.of((scale, good, skipped) => run(cohort_optimizer_loss_scale(_, scale, good, skipped)))
 
-  /** States and counts, so that training can go on later. */
+  /** States and counts, from which training can be resumed. */
   def getStates: Array[Byte] = use { handle =>
     val size = Native.size(cohort_optimizer_save_states_memory(handle, null, 0, _))
     val bytes = new Array[Byte](size)
@@ -202,16 +202,16 @@ object Optimizer {
   }
 }
 
-/** What parameters are before training. */
+/** A rule for the initial values of parameters. */
 final class Initializer private[cohort] (address: Long) extends Handle(address, cohort_initializer_free, new Family) {
 
-  /** Fills arrays by name; attributes `__init__` of a symbol's variables go before. */
+  /** Fills arrays by name; attributes `__init__` of a symbol's variables take precedence. */
   def fill(arrays: Map[String, NDArray], symbol: Symbol = null): Unit =
     Arrays.of(Native.needed(arrays, "arrays"), "arrays") { list =>
       Handle.optional(symbol)(net => run(cohort_initializer_apply(_, net, list)))
     }
 
-  /** Fills one, as its name wants it. */
+  /** Fills one array by the rule for its name. */
   def fill(name: String, array: NDArray): Unit =
     Native.needed(array, "array").hold(one => run(cohort_initializer_fill(_, Native.in(name, "name"), one)))
 }

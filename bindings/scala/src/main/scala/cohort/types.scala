@@ -13,7 +13,7 @@ final case class Context(deviceType: String, deviceId: Int = 0) {
     deviceType,
     Native.refuse(s"context: expected one of ${Context.codes.keys.mkString(", ")}, found $deviceType", "context"))
 
-  /** How much of its memory this process uses. */
+  /** The memory of the device that this process uses. */
   def memory: DeviceMemory = {
     val info = new Structs.DeviceMemoryInfo
     info.struct_size = info.size
@@ -21,10 +21,11 @@ final case class Context(deviceType: String, deviceId: Int = 0) {
     DeviceMemory(info.used_bytes, info.peak_bytes, info.cached_bytes, info.limit_bytes)
   }
 
-  /** From now on the peak is counted from what is in use now. */
+  /** Resets the peak to the present use. */
   def resetPeakMemory(): Unit = Native.check(cohort_device_reset_peak_memory(Context.struct(this)))
 
-  /** Limits what this process takes, in bytes; 0: no limit. What would be more is a [[MemoryException]]. */
+  /** Limits the memory that this process uses, in bytes; 0: no limit. An allocation beyond it is a
+    * [[MemoryException]]. */
   def limitMemory(bytes: Long): Unit = {
     if (bytes < 0) Native.refuse(s"limitMemory: expected 0 or more, found $bytes", "bytes")
     Native.check(cohort_device_limit_memory(Context.struct(this), bytes))
@@ -33,8 +34,8 @@ final case class Context(deviceType: String, deviceId: Int = 0) {
   override def toString: String = s"$deviceType($deviceId)"
 }
 
-/** How much memory of a device this process uses, in bytes: now, at most since the peak was last reset, what is kept for
-  * later beside that, and the limit (0: none).
+/** The memory of a device that this process uses, in bytes: now, at its peak since the last reset, cached for later
+  * use beside that, and the limit (0: none).
   */
 final case class DeviceMemory(used: Long, peak: Long, cached: Long, limit: Long)
 
@@ -47,19 +48,19 @@ object Context {
 
   def gpu(deviceId: Int = 0): Context = Context("gpu", deviceId)
 
-  /** Of text such as "gpu(1)". */
+  /** Parses text such as "gpu(1)". */
   def parse(text: String): Context = Native.context(cohort_context_parse(Native.in(text, "context"), _))
 
-  /** How many devices of a kind there are; every id names one of the CPU's. */
+  /** The number of devices of a kind; for the CPU any id is valid. */
   def numDevices(deviceType: String): Int = Native.size(cohort_num_devices(Context(deviceType).code, _))
 
   private[cohort] def of(code: Int, id: Int): Context =
     Context(codes.collectFirst { case (name, `code`) => name }.getOrElse("unknown"), id)
 
-  /** As C's; null is cpu(0). */
+  /** The C struct; null is cpu(0). */
   private[cohort] def struct(context: Context): Structs.Context = if (context == null) null else structs(Seq(context))
 
-  /** The first of a list, in one piece of memory. */
+  /** The first of a list of structs in contiguous memory. */
   private[cohort] def structs(contexts: Seq[Context]): Structs.Context = {
     val first = new Structs.Context
     val list = first.toArray(math.max(Native.needed(contexts, "contexts").length, 1))
@@ -73,7 +74,7 @@ object Context {
   }
 }
 
-/** Types of elements, as MXNet names them: `DType.Float32`. */
+/** Element types with MXNet's names: `DType.Float32`. */
 object DType extends Enumeration {
   import Constants.Dtype._
 
@@ -127,17 +128,17 @@ object Shape {
   def apply(lengths: Array[Int]): Shape = new Shape(Native.needed(lengths, "shape").toVector)
 }
 
-/** Name, shape, type and layout of an input. The batch axis is where the layout has its N; null is as "N". */
+/** Name, shape, type and layout of an input. The batch axis is the position of N in the layout; null means "N". */
 final case class DataDesc(name: String, shape: Shape, dtype: DType = DType.Float32, layout: String = "NCHW")
 
 object DataDesc {
 
-  /** Where a layout has its N: 0 without a layout, -1 if there is none in it. */
+  /** The position of N in a layout: 0 without a layout, -1 if it has none. */
   def getBatchAxis(layout: Option[String]): Int =
     Native.int(cohort_layout_batch_axis(Native.needed(layout, "layout").map(Native.in(_, "layout")).orNull, _))
 }
 
-/** Data and labels of a batch, each in the order of its descriptors; for bucketing the key of its bucket, and its
+/** Data and labels of a batch, each in the order of its descriptors; for bucketing also the key of its bucket, and
   * descriptors.
   */
 final case class DataBatch(
@@ -149,7 +150,7 @@ final case class DataBatch(
     provideData: IndexedSeq[DataDesc] = null,
     provideLabel: IndexedSeq[DataDesc] = null)
 
-/** A list of descriptors of the library's, for the time of a call. */
+/** The library's lists of descriptors, for the duration of a call. */
 private[cohort] object Descs {
   private val unknown = Constants.UNKNOWN_SHAPE
 
@@ -159,7 +160,7 @@ private[cohort] object Descs {
     finally cohort_descs_free(handle)
   }
 
-  /** null is none. */
+  /** null means an empty list. */
   def of[A](descs: Seq[DataDesc], what: String)(body: Long => A): A =
     if (descs == null) body(0)
     else
@@ -173,7 +174,7 @@ private[cohort] object Descs {
           body(handle)
         })
 
-  /** Shapes and types that are known by name. */
+  /** Known shapes and types, by name. */
   def known[A](shapes: Map[String, Shape], dtypes: Map[String, DType])(body: Long => A): A =
     made(
       "known",
@@ -191,12 +192,12 @@ private[cohort] object Descs {
     Native.check(cohort_descs_add(handle, Native.in(name, what), lengths, num, dtype, Native.inOrNull(layout, what)))
   }
 
-  /** What a call gives, and no longer. */
+  /** Reads the list that a call has returned, and frees it. */
   def take(handle: Long): Vector[Entry] =
     try read(handle)
     finally cohort_descs_free(handle)
 
-  /** Shape and type are None where they are not known. */
+  /** Shape and type are None if they are unknown. */
   final case class Entry(name: String, shape: Option[Shape], dtype: Option[DType], layout: Option[String]) {
     def desc: DataDesc = DataDesc(name, shape.getOrElse(Shape()), dtype.getOrElse(DType.Float32), layout.orNull)
   }

@@ -8,8 +8,8 @@ import cohort._
 import cohort.test.Nets._
 import org.junit.{After, Assert, Before, Test}
 
-/** Whatever a method is given, it does its work or throws an exception of these classes; the process lives, and other
-  * objects stay usable. The C interface is swept function by function in cohort.abi, from bindings/abi.json.
+/** With any arguments a method works or throws an exception of these classes; the process survives, and other objects
+  * stay usable. cohort.abi tests the C interface function by function, from bindings/abi.json.
   */
 final class BadInputTest extends Case {
   private var closed = Seq.empty[AnyRef]
@@ -49,7 +49,7 @@ final class BadInputTest extends Case {
     new DataParallelExecutorGroup.Builder(linear(), two, null),
     new DataParallelExecutorManager.Builder(mlp(), two, null))
 
-  /** Values of a type: the first is one that may well be right. */
+  /** Values of a type: the first one may well be valid. */
   private def values(kind: Class[_]): Seq[Any] = kind.getName match {
     case "int"     => Seq(1, 0, -1, Int.MaxValue, Int.MinValue)
     case "long"    => Seq(1L, 0L, -1L, Long.MaxValue, Long.MinValue)
@@ -82,7 +82,7 @@ final class BadInputTest extends Case {
     case _ => (objects.find(kind.isInstance(_)) ++ Seq(null) ++ closed.find(kind.isInstance(_))).toSeq
   }
 
-  // Those of Java's objects, and what is private to the package, which bytecode does not say.
+  // Methods of java.lang.Object, and those private to the package, which are public in bytecode.
   private val left =
     ("close dispose hashCode equals toString getClass notify notifyAll wait hold use useInside run cell closing family " +
       "names onDevices present merged descs axes withSlices loadBatch runPass backwardPass create struct structs of " +
@@ -96,7 +96,7 @@ final class BadInputTest extends Case {
 
   private var calls = 0
 
-  /** A line if it neither works nor throws what it should. */
+  /** Returns a line if the call neither works nor throws a proper exception. */
   private def trial(target: AnyRef, method: Method, arguments: Seq[Any]): Option[String] = {
     calls += 1
     try {

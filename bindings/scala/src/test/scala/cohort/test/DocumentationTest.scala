@@ -6,7 +6,7 @@ import java.io.File
 import cohort.examples.TrainDigits
 import org.junit.{Assert, BeforeClass, Test}
 
-/** The program that the documentation names, and the examples that it shows. */
+/** The program that the documentation names, and its examples. */
 final class DocumentationTest extends Case {
   @Test def `the digits are learned over three devices with shares of different size`(): Unit =
     Assert.assertTrue(s"accuracy ${DocumentationTest.accuracy}", DocumentationTest.accuracy > 0.95)
@@ -17,7 +17,7 @@ final class DocumentationTest extends Case {
     finally source.close()
   }
 
-  // Examples is made of the README and of the comments of the classes when this is built.
+  // The build generates Examples from the README and the comments of the classes.
   @Test def `the examples of the README and of the classes run`(): Unit = {
     Assert.assertTrue(Examples.all.length >= 12)
     for ((place, example) <- Examples.all)

@@ -48,7 +48,7 @@ abstract class GoldenSteps {
   private def slices(found: Seq[(Int, Int)]): Map[String, Any] =
     if (found.isEmpty) Map.empty else Map("slices" -> found)
 
-  /** What a step works on: a group, the main group of a manager, or the group of a module. */
+  /** The object of a step: a group, the main group of a manager, or the group of a module. */
   private def base(step: Step): GroupBase =
     if (step.has("group")) group(step)
     else if (step.has("module")) module(step).execGroup
@@ -186,7 +186,7 @@ abstract class GoldenSteps {
       case map: Map[_, _] => builder.setGradReq(map.asInstanceOf[Map[String, String]])
       case list           =>
         val words = list.asInstanceOf[Vector[String]]
-        // A list that is too short, or too long, is to be refused by its length.
+        // The length of a wrong list must be what is refused.
         builder.setGradReq(words.indices.map(i => (builder.argNames.lift(i).getOrElse("more"), words(i))))
     }
     val group = builder.build()
@@ -216,7 +216,7 @@ abstract class GoldenSteps {
   private def getOutputs(step: Step): Any = {
     val all: IndexedSeq[Any] = if (step.flag("merge")) group(step).getOutputsMerged() else group(step).getOutputs()
     val end = step.intOr("end", all.length)
-    // A choice of outputs is the caller's here.
+    // Here the caller selects among the outputs.
     if (end > all.length) throw new InvalidArgumentException(s"there are ${all.length} outputs", "end")
     values(all.slice(step.intOr("begin", 0), end))
   }
@@ -227,7 +227,7 @@ abstract class GoldenSteps {
     Map("arg" -> args, "aux" -> aux)
   }
 
-  /** Zeros for the mean of each array, of the type that the step asks for; only of the names it gives. */
+  /** Zeros as targets for the means, of the type that the step asks for; only of the names it gives. */
   private def targets(step: Step, group: GroupBase): (Map[String, NDArray], Map[String, NDArray]) = {
     def zeros(list: Int) = group
       .names(list)
@@ -273,7 +273,7 @@ abstract class GoldenSteps {
     made
   }
 
-  /** A number of JSON's as it was written. */
+  /** A JSON number as it was written. */
   private def plain(value: Any): Any = value match {
     case number: Double if number == number.toLong => number.toLong
     case other                                     => other
@@ -304,7 +304,7 @@ abstract class GoldenSteps {
       "no_store" -> UpdateMode.NoStore)(step.text("mode"))
     val sgd = sgdOf(step).useSymbol(symbol(step.text("symbol")))
     val names = paramNames(step)
-    if (mode == UpdateMode.OnStore) // which starts from device 0's parameters, and gives them to all
+    if (mode == UpdateMode.OnStore) // starts from device 0's parameters, and copies them to all
       base(step).setParams(names.zip(base(step).present(PARAMS).map(_.head)).toMap, null)
     optimizers(step.text("optimizer")) = (sgd, mode)
     val mults = names.map(name => (name, sgd.mult(name))).toMap

@@ -7,7 +7,7 @@ import org.junit.{Assert, Test}
 import org.junit.runner.RunWith
 import org.junit.runners.Parameterized
 
-/** What MXNet 1.9.1 computed, scenario by scenario. */
+/** Compares with MXNet 1.9.1, scenario by scenario. */
 @RunWith(classOf[Parameterized])
 final class GoldenTest(name: String) extends Case {
   @Test def replays(): Unit =

@@ -5,7 +5,7 @@ import cohort._
 import cohort.test.Nets._
 import org.junit.Test
 
-/** Groups, managers and modules, where goldens do not look. */
+/** Groups, managers and modules: cases that golden scenarios do not cover. */
 final class GroupTest extends Case {
   private def builder(): DataParallelExecutorGroup.Builder =
     new DataParallelExecutorGroup.Builder(linear(), two, Vector("fc_weight"))

@@ -8,7 +8,7 @@ import cohort._
 import cohort.test.Nets._
 import org.junit.Test
 
-/** Arrays, symbols, executors, and the lives of objects. */
+/** Arrays, symbols, executors, and the lifetimes of objects. */
 final class ObjectsTest extends Case {
   @Test def `arrays go in and out by type`(): Unit = {
     near(array(Shape(2, 2))(1, 2, 3, 4).toArray, 1, 2, 3, 4)
@@ -235,7 +235,7 @@ final class ObjectsTest extends Case {
     def make(): Unit = Scope(Vector.fill(50)(NDArray.ones(Shape(10)))).foreach(_.shape)
     val before = Cohort.liveHandles
     val thread = new Thread(new Runnable { override def run(): Unit = for (_ <- 0 until 20) make() })
-    thread.start() // outside of the test's scope
+    thread.start() // outside the test's scope
     thread.join()
     equal(before, Case.settled((before, Native.Callback.count))._1)
   }

@@ -7,11 +7,11 @@ import cohort._
 import cohort.test.Nets._
 import org.junit.Test
 
-/** In which types networks compute, ranges for bytes, the factor on a loss, traces, memory of devices. */
+/** The types in which networks compute, int8 ranges, the loss scale, traces, memory of devices. */
 final class PrecisionTest extends Case {
   private val shapes = Map("data" -> Shape(32, 16))
 
-  /** Two layers of 16, each alone enough for units of narrow types. */
+  /** Two layers of 16, each large enough for the processor's units for narrow types. */
   private def wide(): Symbol = {
     val first = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 16, no_bias = true, name = "first")
     sym.FullyConnected(first, num_hidden = 16, no_bias = true, name = "second")
@@ -21,7 +21,7 @@ final class PrecisionTest extends Case {
   private def weights() =
     Map("first_weight" -> noise(1, Shape(16, 16)), "second_weight" -> noise(2, Shape(16, 16)))
 
-  /** How far numbers are from those expected, as a part of the largest. */
+  /** The largest difference from the expected numbers, relative to the largest number. */
   private def apart(found: NDArray, expected: Array[Float]): Float =
     found.toArray.zip(expected).map { case (f, e) => math.abs(f - e) }.max / expected.map(math.abs(_)).max
 
@@ -117,7 +117,7 @@ final class PrecisionTest extends Case {
       trace.counter("loss", 0.5)
       equal(true, trace.isRunning)
     }
-    executor.forward() // which it does not see
+    executor.forward() // not recorded
     executor.waitToFinish()
     val totals = trace.totals()
     val fc = totals.find(_.name == "fc").get

@@ -7,7 +7,7 @@ import scala.collection.mutable
 
 import cohort._
 
-/** What a step or a part of one says. */
+/** The fields of a step, or of a part of one. */
 final class Step(val fields: Map[String, Any]) {
   def get(key: String): Any = fields.getOrElse(key, null)
   def has(key: String): Boolean = get(key) != null
@@ -23,15 +23,15 @@ final class Step(val fields: Map[String, Any]) {
   def isTrain: Option[Boolean] = if (has("is_train")) Some(flag("is_train")) else None
 }
 
-/** Replays a scenario of tests/golden/group, which records what MXNet 1.9.1 computed, through the classes of this
-  * binding. The format is described in tests/golden/README.md.
+/** Replays a scenario of tests/golden/group, which records results of MXNet 1.9.1, with the classes of this binding.
+  * tests/golden/README.md describes the format.
   */
 final class Scenario(folder: File) extends GoldenSteps {
   private val head = new Step(Json.read(new File(folder, "scenario.json")))
   private val files = mutable.Map.empty[String, Map[String, NDArray]]
   private val symbols = mutable.Map.empty[String, Symbol]
 
-  /** Runs all steps; a line for each thing that is not as expected. */
+  /** Runs all steps; returns a line for each difference. */
   def run(): Vector[String] = {
     val failures = mutable.ArrayBuffer.empty[String]
     for ((one, number) <- head.list("steps").zipWithIndex if failures.isEmpty) {
@@ -150,6 +150,6 @@ object Scenario {
     classOf[StateException] -> "already_bound not_for_training inputs_need_grad_false no_labels"
   )
 
-  /** The class that a word of a scenario stands for. */
+  /** The exception class for a word of a scenario. */
   def kindOf(word: String): Class[_] = kinds.find(_._2.split(" ").contains(word)).get._1
 }

@@ -10,12 +10,12 @@ import org.junit.runner.{Description, JUnitCore}
 import org.junit.runner.notification.{Failure, RunListener}
 import org.junit.runners.model.Statement
 
-/** Each test runs in a scope; at its end no object of the library, and no function that it was given, is left. */
+/** Each test runs in a scope; at its end no object of the library, and no callback, may be left. */
 abstract class Case {
   @Rule def scoped: TestRule = new TestRule {
     override def apply(base: Statement, description: Description): Statement = new Statement {
       override def evaluate(): Unit = {
-        val before = Case.settled((0, 0)) // which it is, but after a test that has failed
+        val before = Case.settled((0, 0)) // (0, 0), except after a test that has failed
         Scope(base.evaluate())
         Cohort.waitAll()
         val left = Case.settled(before)
@@ -29,7 +29,7 @@ abstract class Case {
 
   def equal(expected: Any, found: Any): Unit = Assert.assertEquals(expected, found)
 
-  /** What a call throws, whose message has these words. */
+  /** The exception that a call throws, whose message contains these words. */
   def refused[E <: Throwable](kind: Class[E], words: String = "")(call: => Any): E = {
     val thrown =
       try {
@@ -46,7 +46,7 @@ abstract class Case {
 object Case {
   def left(): (Long, Int) = (Cohort.liveHandles, Native.Callback.count)
 
-  /** What is left when the collector and those behind it had their time. */
+  /** The objects that remain after the garbage collector and the cleaners have run. */
   def settled(wanted: (Long, Int)): (Long, Int) = {
     var tries = 0
     while (left() != wanted && tries < 1000) {
@@ -123,7 +123,7 @@ object Nets {
   }
 }
 
-/** Runs the test classes that are named and writes TAP: a test is called by the sentence that it proves. */
+/** Runs the named test classes and writes TAP; a test is named by the sentence that it proves. */
 object RunTap {
   def main(args: Array[String]): Unit = {
     var (number, failed) = (0, false)

@@ -132,7 +132,7 @@ final class ThreadsTest extends Case {
       Thread.sleep(1)
     })
     val before = Cohort.liveHandles
-    inThread { // outside of the test's scope: only the collector frees
+    inThread { // outside the test's scope: only the garbage collector frees
       for (i <- 0 until 15) {
         val manager = Nets.manager()
         manager.loadDataBatch(mlpBatch)

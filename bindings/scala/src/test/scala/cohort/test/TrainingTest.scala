@@ -7,7 +7,7 @@ import cohort._
 import cohort.test.Nets._
 import org.junit.{Assert, Test}
 
-/** Metrics, optimizers, monitors, tapes and operators of the program's own. */
+/** Metrics, optimizers, monitors, tapes and custom operators. */
 final class TrainingTest extends Case {
   private def labels = Vector(array(Shape(2))(0, 1))
   private def preds = Vector(array(Shape(2, 2))(0.9f, 0.1f, 0.8f, 0.2f))
