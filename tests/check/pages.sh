@@ -34,4 +34,4 @@ for page in "${pages[@]}"; do
   done < <(awk '/^ *```/ { code = !code } !code { gsub(/`[^`]*`/, ""); print }' "$page" | grep -oE '\]\([^)# ]+' | cut -c 3- | grep -v '^[a-z]*:')
 done
 if ((num_wrong)); then echo "pages: $num_wrong wrong in ${#pages[@]} pages" && exit 1; fi
-echo "pages: ${#pages[@]} name what is there"
+echo "pages: all names and links in ${#pages[@]} pages are valid"
