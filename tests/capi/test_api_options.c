@@ -253,7 +253,7 @@ static void options_that_contradict_are_refused(void **state) {
 }
 
 /* A handle that is no calibration is refused for every compute_dtype. */
-static void calibrations_are_looked_at(void **state) {
+static void invalid_calibrations_are_refused(void **state) {
   static const cohort_dtype types[] = {COHORT_DTYPE_FLOAT32, COHORT_DTYPE_BFLOAT16, COHORT_DTYPE_INT8};
   cohort_group_options group = COHORT_GROUP_OPTIONS_INIT;
   cohort_executor_options executor = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -306,7 +306,7 @@ int main(void) {
       TEST(longer_structs_must_be_zero_at_the_end),
       TEST(memory_info_is_filled_as_far_as_it_goes),
       TEST(options_that_contradict_are_refused),
-      TEST(calibrations_are_looked_at),
+      TEST(invalid_calibrations_are_refused),
       TEST(managers_do_not_compute_in_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

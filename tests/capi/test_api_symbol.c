@@ -50,7 +50,7 @@ static void missing_inputs_become_variables(void **state) {
 
 /* SYM-01: labels are found by the operator that reads them, also behind a reshape. Inputs of a loss composed by hand,
  * and those that something else reads as well, are no labels, whatever their name. */
-static void labels_are_what_losses_alone_compare_with(void **state) {
+static void labels_are_arguments_that_only_losses_read(void **state) {
   const char *const units = "num_hidden", *const two = "2", *const shape = "shape", *const flat = "(-1,)";
   cohort_symbol *in[2], *scores = NULL, *row = NULL, *heads[4] = {NULL, NULL, NULL, NULL}, *all = NULL;
   cohort_symbol *target = variable("target"), *steps = variable("steps"), *both = variable("x_label");
@@ -456,7 +456,7 @@ static void bad_json_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(missing_inputs_become_variables),
-      TEST(labels_are_what_losses_alone_compare_with),
+      TEST(labels_are_arguments_that_only_losses_read),
       TEST(inputs_by_name),
       TEST(nodes_name_themselves),
       TEST(groups_heads_and_internals),

@@ -209,7 +209,7 @@ static void set_counted(cohort_executor *executor, const char *name, const int64
 }
 
 /* A short forward pass has kernels with scratch for one thread; the longer backward pass has scratch for two. */
-static void what_is_made_again_takes_no_more_threads_than_it_has_scratch_for(void **state) {
+static void recomputation_uses_no_more_threads_than_it_has_scratch_for(void **state) {
   enum { ROWS = 8, COLUMNS = 1024 };
   static float found[2][ROWS * COLUMNS + 2 * 2 * COLUMNS];
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -256,7 +256,7 @@ static void what_is_made_again_takes_no_more_threads_than_it_has_scratch_for(voi
 }
 
 /* A small value computed from a large one is kept if recomputing it would keep the large one alive. */
-static void what_takes_more_memory_is_not_made_again(void **state) {
+static void nothing_is_recomputed_if_that_takes_more_memory(void **state) {
   enum { ROWS = 64, COLUMNS = 512 };
   cohort_memory_info info[2] = {COHORT_MEMORY_INFO_INIT, COHORT_MEMORY_INFO_INIT};
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
@@ -323,7 +323,7 @@ static cohort_symbol *sum_with_norm(int i, cohort_symbol *before, cohort_symbol 
 }
 
 /* Every other residual sum whose norm nobody else reads is recomputed. */
-static void of_sums_with_what_comes_before_half_are_made_again(void **state) {
+static void every_other_residual_sum_is_recomputed(void **state) {
   enum { BLOCKS = 8 };
   size_t bytes[2];
   cohort_bool recompute;
@@ -347,7 +347,7 @@ static void of_sums_with_what_comes_before_half_are_made_again(void **state) {
 }
 
 /* A value is not recomputed if several values that nobody else reads would have to be recomputed for it. */
-static void what_takes_more_memory_between_is_not_made_again(void **state) {
+static void nothing_is_recomputed_if_the_memory_between_grows(void **state) {
   enum { NORMS = 8, MORE = 3 };
   size_t bytes[2];
   cohort_bool recompute;
@@ -448,10 +448,10 @@ int main(void) {
       TEST(gradients_are_the_same_in_less_memory),
       TEST(a_repeated_backward_finds_what_the_first_has_overwritten),
       TEST(a_second_backward_is_refused),
-      TEST(what_is_made_again_takes_no_more_threads_than_it_has_scratch_for),
-      TEST(what_takes_more_memory_is_not_made_again),
-      TEST(of_sums_with_what_comes_before_half_are_made_again),
-      TEST(what_takes_more_memory_between_is_not_made_again),
+      TEST(recomputation_uses_no_more_threads_than_it_has_scratch_for),
+      TEST(nothing_is_recomputed_if_that_takes_more_memory),
+      TEST(every_other_residual_sum_is_recomputed),
+      TEST(nothing_is_recomputed_if_the_memory_between_grows),
       TEST(values_are_told_apart_from_workspaces),
       TEST(managers_pass_it_on),
   };

@@ -563,7 +563,7 @@ static void files_with_bad_sub_graphs_are_refused(void **state) {
   }
 }
 
-static void what_makes_no_loop_is_refused(void **state) {
+static void invalid_loops_are_refused(void **state) {
   cohort_symbol *symbol = NULL, *body = running_sum(), *inputs[4];
   const char *keys[] = {"num_outputs", "num_out_data", "in_data_locs", "in_state_locs", "remain_locs"};
   const char *values[] = {"2", "1", "(1,)", "(0,)", "(2,)"};
@@ -625,7 +625,7 @@ int main(void) {
       TEST(a_whole_graph_is_one_node),
       TEST(a_norm_over_devices_is_refused_inside),
       TEST(files_with_bad_sub_graphs_are_refused),
-      TEST(what_makes_no_loop_is_refused),
+      TEST(invalid_loops_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

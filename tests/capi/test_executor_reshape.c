@@ -112,7 +112,7 @@ static void larger_shapes_need_leave_and_are_new(void **state) {
 
 /* EXE-28: they are new even if the memory, which an earlier executor's longer array still uses, would be large
  * enough. */
-static void memory_of_an_executor_before_is_not_taken_back(void **state) {
+static void memory_of_an_earlier_executor_is_not_reused(void **state) {
   cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
   cohort_executor *executor = simple_bind_with(product(), both(SHAPE(4)), "add"), *fewer, *more;
 
@@ -336,7 +336,7 @@ int main(void) {
       TEST(shapes_follow_from_those_given),
       TEST(smaller_shapes_are_the_same_memory),
       TEST(larger_shapes_need_leave_and_are_new),
-      TEST(memory_of_an_executor_before_is_not_taken_back),
+      TEST(memory_of_an_earlier_executor_is_not_reused),
       TEST(arguments_that_are_not_named_keep_their_shape),
       TEST(auxiliary_states_are_shared),
       TEST(contradictions_name_the_node),

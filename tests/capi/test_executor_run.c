@@ -123,7 +123,7 @@ static void statistics_of_a_frozen_layer_stay(void **state) {
 
 /* EXE-20: a layer behind which BlockGrad or a head such as argmax lets no gradient through updates its statistics all
  * the same. */
-static void what_blocks_the_gradient_behind_a_layer_does_not_freeze_it(void **state) {
+static void a_blocked_gradient_behind_a_layer_does_not_freeze_it(void **state) {
   const char *const blocks[] = {"BlockGrad", "round", "shape_array"};
   size_t i;
 
@@ -504,7 +504,7 @@ int main(void) {
       TEST(a_fixed_gamma_is_not_written_by_inference),
       TEST(a_fixed_gamma_that_is_frozen_becomes_one),
       TEST(statistics_of_a_frozen_layer_stay),
-      TEST(what_blocks_the_gradient_behind_a_layer_does_not_freeze_it),
+      TEST(a_blocked_gradient_behind_a_layer_does_not_freeze_it),
       TEST(statistics_move_once_a_training_step),
       TEST(dropout_masks_in_training_only),
       TEST(a_step_is_a_node_of_the_symbol),

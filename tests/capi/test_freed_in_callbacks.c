@@ -215,7 +215,7 @@ static void what_runs_may_be_freed(void **state) {
   }
 }
 
-static void what_a_group_is_made_of_may_be_freed(void **state) {
+static void the_arguments_of_a_group_may_be_freed(void **state) {
   int stage;
 
   (void)state;
@@ -237,9 +237,11 @@ static void what_a_group_is_made_of_may_be_freed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(arrays_of_an_operator_may_be_freed),   TEST(a_tape_and_its_arrays_may_be_freed),
-      TEST(what_is_bound_may_be_freed),           TEST(what_runs_may_be_freed),
-      TEST(what_a_group_is_made_of_may_be_freed),
+      TEST(arrays_of_an_operator_may_be_freed),
+      TEST(a_tape_and_its_arrays_may_be_freed),
+      TEST(what_is_bound_may_be_freed),
+      TEST(what_runs_may_be_freed),
+      TEST(the_arguments_of_a_group_may_be_freed),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

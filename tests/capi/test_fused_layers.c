@@ -55,7 +55,7 @@ static void note_name(const char *name, cohort_ndarray *array, void *user_data) 
 
 /* In inference the plan contains the inner steps and keeps what it derives from weights and statistics until these
  * change; a monitor is shown the node as one. */
-static void what_is_made_of_weights_follows_them(void **state) {
+static void derived_weights_follow_the_weights(void **state) {
   cohort_symbol *layer = node("_sg_mkldnn_conv", "layer", ATTRS("with_bn", "true"),
                               INPUTS(norm(convolution(variable("x"))), variable("data"), variable("weight"),
                                      variable("gamma"), variable("beta"), variable("mean"), variable("var")));
@@ -269,7 +269,7 @@ static void sums_of_what_relu_lets_through_lose_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(statistics_stay_in_training),
-      TEST(what_is_made_of_weights_follows_them),
+      TEST(derived_weights_follow_the_weights),
       TEST(a_file_keeps_the_layer),
       TEST(what_is_no_such_layer_is_refused),
       TEST(what_is_no_such_attention_is_refused),

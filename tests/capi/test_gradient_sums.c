@@ -104,7 +104,7 @@ static void a_sum_in_the_gradients_place_is_float32_again(void **state) {
   cohort_group_free(group);
 }
 
-static void what_is_not_summed_is_not_rounded(void **state) {
+static void gradients_that_are_not_summed_are_not_rounded(void **state) {
   const float x[] = {kBetween, kBetween};
   cohort_group *group = updated(1, x, COHORT_DTYPE_BFLOAT16, COHORT_UPDATE_PER_DEVICE);
 
@@ -343,7 +343,7 @@ int main(void) {
       TEST(float32_is_the_default),
       TEST(gradients_are_rounded_and_then_their_sum),
       TEST(a_sum_in_the_gradients_place_is_float32_again),
-      TEST(what_is_not_summed_is_not_rounded),
+      TEST(gradients_that_are_not_summed_are_not_rounded),
       TEST(the_same_run_gives_the_same_bits),
       TEST(devices_may_finish_gradients_in_several_orders),
       TEST(a_sum_is_off_by_what_is_promised),

@@ -249,7 +249,7 @@ static void monitors_and_contexts_stay_over_a_reshape(void **state) {
 }
 
 /* BND-07: labels without descriptors, states and other arguments follow the batch. */
-static void what_is_no_parameter_follows_the_batch(void **state) {
+static void arguments_that_are_no_parameters_follow_the_batch(void **state) {
   const char *const states[] = {"memory"};
   cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(linear("1"), variable("memory")));
   cohort_symbol *more = node("elemwise_add", "more", NO_ATTRS, INPUTS(sum, variable("other")));
@@ -387,7 +387,7 @@ int main(void) {
       TEST(auxiliary_states_stay_over_a_reshape),
       TEST(grown_gradients_start_at_zero),
       TEST(monitors_and_contexts_stay_over_a_reshape),
-      TEST(what_is_no_parameter_follows_the_batch),
+      TEST(arguments_that_are_no_parameters_follow_the_batch),
       TEST(another_layout_splits_another_way),
       TEST(dropped_labels_leave_nothing_behind),
       TEST(a_host_may_reshape_to_a_batch),

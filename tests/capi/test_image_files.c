@@ -199,7 +199,7 @@ static void many_scans_of_a_large_picture_are_refused(void **state) {
   cohort_ndarray_free(pixels);
 }
 
-static void what_is_no_picture_is_refused(void **state) {
+static void bytes_that_are_no_image_are_refused(void **state) {
   file image = read_data("rgb444.jpg");
   cohort_ndarray *pixels = NULL;
   size_t at;
@@ -233,7 +233,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(pictures_have_the_pixels_of_mxnets),      TEST(pictures_are_read_from_files),
       TEST(pictures_that_end_too_early_are_refused), TEST(damaged_pictures_do_no_harm),
-      TEST(what_is_no_picture_is_refused),           TEST(many_scans_of_a_large_picture_are_refused),
+      TEST(bytes_that_are_no_image_are_refused),     TEST(many_scans_of_a_large_picture_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

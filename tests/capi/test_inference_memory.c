@@ -112,7 +112,7 @@ static void given_parameters_are_the_groups_own(void **state) {
 }
 
 /* A parameter of another type is copied; a missing one is zeros. */
-static void what_cannot_be_used_is_copied(void **state) {
+static void parameters_of_another_type_are_copied(void **state) {
   cohort_ndarray *weight = floats(SHAPE(1, 2), FLOATS(1, 10)), *wide = NULL;
   cohort_arrays *given = NULL;
   cohort_group *group = NULL;
@@ -246,8 +246,8 @@ static void mapped_parameters_answer_alike(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(one_copy_of_each_weight_is_derived), TEST(given_parameters_are_the_groups_own),
-      TEST(what_cannot_be_used_is_copied),      TEST(given_parameters_that_do_not_fit_are_refused),
+      TEST(one_copy_of_each_weight_is_derived),    TEST(given_parameters_are_the_groups_own),
+      TEST(parameters_of_another_type_are_copied), TEST(given_parameters_that_do_not_fit_are_refused),
       TEST(mapped_parameters_answer_alike),
   };
 

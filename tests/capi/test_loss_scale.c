@@ -467,7 +467,7 @@ static void a_queued_pass_keeps_its_factor(void **state) {
 }
 
 /* Gradients that start inside an operator cannot be scaled: such an operator is refused by its node's name. */
-static void what_cannot_be_scaled_is_refused(void **state) {
+static void gradients_that_cannot_be_scaled_are_refused(void **state) {
   const cohort_group_options options = scaled(4, 0);
   int scales;
 
@@ -581,7 +581,7 @@ int main(void) {
       TEST(passes_of_several_groups_that_add_up_have_one_factor),
       TEST(it_is_saved_with_the_states),
       TEST(a_queued_pass_keeps_its_factor),
-      TEST(what_cannot_be_scaled_is_refused),
+      TEST(gradients_that_cannot_be_scaled_are_refused),
       TEST(a_rebind_has_its_own),
       TEST(a_failed_backward_is_told_once),
   };

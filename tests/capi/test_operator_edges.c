@@ -104,7 +104,7 @@ static void softmax_activation_needs_its_axes(void **state) {
 }
 
 /* As in BLAS: an operand with factor 0 is not read, even if it is NaN. */
-static void what_is_taken_no_times_is_not_read(void **state) {
+static void operands_with_factor_zero_are_not_read(void **state) {
   static const char *const keys[] = {"alpha", "beta"}, *const no_c[] = {"2", "0"}, *const no_product[] = {"0", "3"};
   const int64_t shape[] = {2, 2};
   const float numbers[] = {1, 2, 3, 4}, nans[] = {NAN, NAN, NAN, NAN}, c[] = {3, 6, 9, 12};
@@ -656,7 +656,7 @@ int main(void) {
       TEST(softmax_takes_a_scalar),
       TEST(a_crop_may_be_empty),
       TEST(the_type_of_the_first_input_follows_from_that_of_the_last),
-      TEST(what_is_taken_no_times_is_not_read),
+      TEST(operands_with_factor_zero_are_not_read),
       TEST(densities_over_an_empty_axis_are_written),
       TEST(a_wild_count_of_outputs_is_refused),
       TEST(counts_that_mxnet_lacks_are_not_written),

@@ -391,7 +391,7 @@ static void steps_may_be_repeated(void **state) {
 }
 
 /* An operator behind no layer computes in float32, even if a layer beside it reads the same input. */
-static void what_follows_no_layer_is_exact(void **state) {
+static void operators_behind_no_layer_are_exact(void **state) {
   cohort_symbol *x = variable("x"), *same = again(x);
   cohort_executor *executor = bound(both(layer("fc", x), node("relu", "r", NO_ATTRS, INPUTS(same))),
                                     desc("x", SHAPE(1, 2), NULL), NULL, COHORT_DTYPE_BFLOAT16);
@@ -511,7 +511,7 @@ int main(void) {
       TEST(backward_reads_weights_as_they_are),
       TEST(a_weight_may_be_written_within),
       TEST(steps_may_be_repeated),
-      TEST(what_follows_no_layer_is_exact),
+      TEST(operators_behind_no_layer_are_exact),
       TEST(layers_clip_as_clip_does),
       TEST(other_types_are_refused),
   };

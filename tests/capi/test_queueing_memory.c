@@ -70,7 +70,7 @@ static cohort_error *by_load(const subject *of) {
   return error;
 }
 
-static void what_cannot_be_queued_changes_no_array(void **state) {
+static void work_that_cannot_be_queued_changes_no_array(void **state) {
   cohort_error *(*const ways[])(const subject *) = {by_operator, by_copy, by_load};
   size_t way;
   int was_bad;
@@ -122,7 +122,7 @@ static void what_cannot_be_queued_changes_no_array(void **state) {
 }
 
 /* One of two outputs can be prepared for writing; the other, which an executor has read, cannot. */
-static void what_is_written_together_stays_bad_together(void **state) {
+static void outputs_of_one_operator_stay_invalid_together(void **state) {
   const char *const keys[] = {"num_outputs", "axis"}, *const values[] = {"2", "0"};
   cohort_ndarray *source, *targets[2];
   cohort_symbol *symbol;
@@ -196,8 +196,8 @@ static void outputs_are_never_those_of_no_pass(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(what_cannot_be_queued_changes_no_array),
-      TEST(what_is_written_together_stays_bad_together),
+      TEST(work_that_cannot_be_queued_changes_no_array),
+      TEST(outputs_of_one_operator_stay_invalid_together),
       TEST(outputs_are_never_those_of_no_pass),
   };
 

@@ -223,7 +223,7 @@ static void an_entry_of_another_dtype_is_refused(void **state) {
 }
 
 /* A bind that fails on the last device changes no pool, not those of earlier devices either. */
-static void what_fails_on_one_device_leaves_all_pools(void **state) {
+static void a_failed_bind_on_one_device_changes_no_pool(void **state) {
   static const char *const names[] = {"upper", "lower"};
   cohort_group *group = bind_network(2, 4, NULL), *larger = NULL;
   cohort_group_options options = sharing(group);
@@ -365,7 +365,7 @@ int main(void) {
       TEST(a_family_has_one_pool_a_device),
       TEST(an_entry_too_small_is_replaced_with_a_warning),
       TEST(an_entry_of_another_dtype_is_refused),
-      TEST(what_fails_on_one_device_leaves_all_pools),
+      TEST(a_failed_bind_on_one_device_changes_no_pool),
       TEST(contexts_are_those_of_the_shared_group),
       TEST(training_and_inference_share_either_way),
       TEST(a_family_works_one_at_a_time),

@@ -255,7 +255,7 @@ static void dtypes_go_through_layers(void **state) {
 /* ---- symbols and what is bound ----------------------------------------------------------------------------------- */
 
 /* SYM-14: a bound executor or group keeps the symbol as it was, whatever is set on the caller's handle afterwards. */
-static void what_is_bound_keeps_its_symbol(void **state) {
+static void bound_objects_keep_their_symbol(void **state) {
   const char *const key = "scalar", *const value = "100";
   cohort_symbol *symbol = node("_mul_scalar", "times", ATTRS("scalar", "2"), INPUTS(variable("x"))), *copy = NULL;
   cohort_descs *known = desc("x", SHAPE(2), NULL);
@@ -494,7 +494,7 @@ int main(void) {
       TEST(shapes_go_by_position_and_backwards),
       TEST(inputs_follow_from_outputs),
       TEST(dtypes_go_through_layers),
-      TEST(what_is_bound_keeps_its_symbol),
+      TEST(bound_objects_keep_their_symbol),
       TEST(layouts_go_by_the_index_of_the_head),
       TEST(json_has_the_form_of_mxnet_1_9),
       TEST(json_of_0_8_is_brought_up_to_date),

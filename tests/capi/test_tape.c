@@ -534,7 +534,7 @@ static void long_chains_do_not_recurse(void **state) {
 }
 
 /* The memory of a loop that records and never calls backward does not grow. */
-static void what_nobody_reaches_goes(void **state) {
+static void unreachable_graphs_are_released(void **state) {
   const float x[] = {1, 2, 3};
   cohort_tape *tape = new_tape();
   cohort_ndarray *a = floats(x, &three, 1), *b, *c;
@@ -780,7 +780,7 @@ int main(void) {
       TEST(gradients_come_out_as_arrays),
       TEST(gradients_have_gradients),
       TEST(long_chains_do_not_recurse),
-      TEST(what_nobody_reaches_goes),
+      TEST(unreachable_graphs_are_released),
       TEST(functions_of_the_host_have_gradients),
       TEST(functions_may_give_one_array_again),
       TEST(gradients_are_where_inputs_are),

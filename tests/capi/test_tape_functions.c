@@ -37,7 +37,7 @@ static cohort_ndarray *recorded(cohort_tape *tape, cohort_ndarray *x, cohort_nda
   return copy;
 }
 
-static void what_a_gradient_still_needs_is_missed(void **state) {
+static void overwriting_an_array_that_a_gradient_needs_is_an_error(void **state) {
   static const float x[] = {1, 2, 3}, none[] = {0, 0, 0}, gradient[] = {2, 4, 6};
   cohort_ndarray *array = floats(x, &three, 1), *by_array = floats(none, &three, 1), *output;
   host_function function = {NULL, NULL};
@@ -93,7 +93,7 @@ static void a_tape_may_be_freed_in_its_pass(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(what_a_gradient_still_needs_is_missed),
+      TEST(overwriting_an_array_that_a_gradient_needs_is_an_error),
       TEST(a_tape_may_be_freed_in_its_pass),
   };
 

@@ -663,7 +663,7 @@ static void count_messages(int32_t level, const char *message, void *user_data) 
 }
 
 /* If no layer of any part computes in the requested type, that is logged once. */
-static void what_no_part_does_is_said_once(void **state) {
+static void a_type_that_no_part_uses_is_logged_once(void **state) {
   static const float masks[2][4] = {{1, 0, 1, 1}, {1, 1, 1, 0}};
   int num_messages = 0;
   cohort_executor *executor;
@@ -718,7 +718,7 @@ static void values_that_say_a_shape_may_be_still_in_the_making(void **state) {
 }
 
 /* Step numbers and head gradients that do not exist. */
-static void what_a_network_of_parts_cannot_do_is_refused(void **state) {
+static void calls_that_a_network_of_parts_lacks_are_refused(void **state) {
   static const float mask[] = {1, 0, 1, 1};
   static const int64_t three_by_two[] = {3, 2};
   cohort_executor *executor = bound_mask_behind_mask("write");
@@ -753,9 +753,9 @@ int main(void) {
       TEST(a_state_may_be_read_by_the_other_part),
       TEST(precision_is_said_of_nodes_of_any_part),
       TEST(the_text_for_a_person_is_of_all_parts),
-      TEST(what_no_part_does_is_said_once),
+      TEST(a_type_that_no_part_uses_is_logged_once),
       TEST(values_that_say_a_shape_may_be_still_in_the_making),
-      TEST(what_a_network_of_parts_cannot_do_is_refused),
+      TEST(calls_that_a_network_of_parts_lacks_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

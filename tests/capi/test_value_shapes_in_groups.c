@@ -124,7 +124,7 @@ static void a_group_of_parts_is_reshaped(void **state) {
 }
 
 /* Outputs of known shapes are merged, too, before the mask and behind it. */
-static void what_has_a_shape_is_merged_as_ever(void **state) {
+static void outputs_of_known_shapes_are_merged(void **state) {
   cohort_symbol *data = variable("data"), *product = masked_product_of(also(data)), *heads[2], *both = NULL;
   cohort_group *group;
 
@@ -513,7 +513,7 @@ static void a_failure_among_norms_hangs_nobody(void **state) {
 }
 
 /* If work behind the mask has failed, the pass has failed once the group was told of it: no update follows from it. */
-static void what_fails_behind_the_values_is_a_failed_pass(void **state) {
+static void a_failure_behind_the_mask_fails_the_pass(void **state) {
   cohort_optimizer *sgd = NULL;
   cohort_group *group;
 
@@ -532,10 +532,10 @@ static void what_fails_behind_the_values_is_a_failed_pass(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(what_fails_behind_the_values_is_a_failed_pass),
+      TEST(a_failure_behind_the_mask_fails_the_pass),
       TEST(each_device_takes_its_own_rows),
       TEST(a_group_of_parts_is_reshaped),
-      TEST(what_has_a_shape_is_merged_as_ever),
+      TEST(outputs_of_known_shapes_are_merged),
       TEST(without_a_forward_there_is_no_output),
       TEST(metrics_want_a_forward),
       TEST(a_loss_scale_multiplies_gradients_once),

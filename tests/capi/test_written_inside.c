@@ -238,7 +238,7 @@ static void a_state_that_is_updated_in_place_is_the_loops_own(void **state) {
 }
 
 /* The updated weight has to be an array that is bound. */
-static void what_is_updated_inside_is_a_variable(void **state) {
+static void weights_updated_in_a_body_must_be_variables(void **state) {
   cohort_symbol *symbol = NULL, *inputs[3];
   const char *keys[] = {"num_outputs", "num_out_data", "in_data_locs", "in_state_locs", "remain_locs"};
   const char *values[] = {"1", "1", "(0,)", "()", "(1,)"};
@@ -264,7 +264,7 @@ int main(void) {
       TEST(a_gamma_that_is_computed_is_not_overwritten),
       TEST(a_pass_reads_what_the_pass_before_has_updated),
       TEST(a_state_that_is_updated_in_place_is_the_loops_own),
-      TEST(what_is_updated_inside_is_a_variable),
+      TEST(weights_updated_in_a_body_must_be_variables),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

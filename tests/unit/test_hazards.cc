@@ -344,7 +344,7 @@ bool refused(const std::function<void()> &fn) {
 
 }  // namespace
 
-TEST(what_a_failed_training_pass_changes_is_bad_until_it_is_set) {
+TEST(arrays_changed_by_a_failed_training_pass_are_invalid_until_set) {
   int num_queued = 0;
   for (int seed = 0; seed < 10; ++seed) {
     use_slow_backend(seed);
@@ -400,7 +400,7 @@ TEST(a_failed_inference_leaves_states_alone) {
 
 // A batch norm over both devices, then rows by an index that is out of range on one device: every query names the layer
 // that failed, and the statistics that were exchanged before it are valid.
-TEST(a_device_that_fails_behind_a_meeting_is_the_one_that_failed) {
+TEST(a_device_that_fails_after_an_exchange_is_the_one_reported) {
   const Symbol norm = Symbol::create("_contrib_SyncBatchNorm", {{"key", "n"}}, "norm", {}, {Symbol::variable("data")});
   const Symbol late = Symbol::create("take", {{"mode", "raise"}}, "late", {}, {norm, Symbol::variable("index")});
   const Symbol last = Symbol::create("_contrib_SyncBatchNorm", {{"key", "l"}}, "last", {}, {late});
@@ -528,7 +528,7 @@ TEST(a_failure_does_not_stick_to_what_was_queued_to_be_written_after_it) {
 }
 
 // The same for operators applied at once, on one queue and behind others; a failure on a queue changes no versions.
-TEST(what_applied_operators_write_over_is_good_again) {
+TEST(arrays_overwritten_by_applied_operators_are_valid_again) {
   for (int seed = 0; seed < 40; ++seed) {
     use_slow_backend(seed);
     const NDArray x = vector_of(1), y = vector_of(1), z = vector_of(2);
@@ -547,7 +547,7 @@ TEST(what_applied_operators_write_over_is_good_again) {
 }
 
 // A change in place counts as a write, whether it had to wait for other work before it or not.
-TEST(who_reads_after_a_change_in_place_waits_for_it) {
+TEST(a_reader_after_a_change_in_place_waits_for_it) {
   const auto timeline = [] { return std::make_shared<Timeline>(get_device(kGpu)->create_queue(QueueOptions())); };
   const auto copy = [](const NDArray &from, const NDArray &to, const Timeline &by) {
     by.queues()[0]->copy(to.data(), from.data(), to.bytes(), nullptr);

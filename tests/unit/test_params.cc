@@ -213,7 +213,7 @@ TEST(more_small_entries_than_memory_is_meant_for_are_refused) {
   CHECK_THROWS(load(file.names({}).text), Error, "expected at most 1048576 arrays, found 1048577");
 }
 
-TEST(of_arrays_of_one_name_the_last_counts) {
+TEST(the_last_of_several_arrays_of_one_name_counts) {
   const NamedArrays back = load(params_bytes({{"a", array_of({1})}, {"b", array_of({2})}, {"a", array_of({3})}}));
   CHECK_EQ(back.size(), 2u);
   CHECK_EQ(back[0].first, "a");

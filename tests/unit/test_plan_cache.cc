@@ -74,7 +74,7 @@ std::string bytes_after_step(Executor &executor) {
   return bytes;
 }
 
-TEST(what_is_bound_twice_is_compiled_once) {
+TEST(a_network_bound_twice_is_compiled_once) {
   release_plans();
   const Symbol symbol = network();
   std::vector<std::shared_ptr<Executor>> bound;

@@ -441,7 +441,7 @@ TEST(work_may_enqueue_and_sync_on_its_own_queue) {
   CHECK_EQ(ran.load(), 1);
 }
 
-TEST(what_work_held_is_free_when_a_wait_for_it_returns) {
+TEST(memory_of_work_is_free_when_a_wait_for_it_returns) {
   const auto queue = new_queue();
   for (int i = 0; i < 200; ++i) {
     auto what = job([](const Lane &) {});
