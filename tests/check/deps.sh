@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs, with apt, the packages of the build and the tests that this machine lacks. Does nothing if none is missing.
-#   deps.sh [--build | --python | --rust | --go | --scala]     --build: those of the build only; the others: those of a whole test of that binding
+# Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
+#   deps.sh [--build | --python | --rust | --go | --scala | --ci]
+#     --build: only what the build needs; --python and the like: what a whole test of that binding needs;
+#     --ci: a compiler cache, clang with OpenMP and its sanitizers, clang-format
 set -eu
 
-# package | something that shows that it is installed, from whatever source: a command, a header that the compiler finds, a jar,
-# a Perl module, or a module of the system's Python
+# package | what shows that it is there: a command, a header a compiler finds, a jar, a module of Perl's or of the system's
+# Python, or clang:FILE, which clang finds among its own
 needs='g++ g++
 make make
 pkg-config pkg-config
@@ -35,6 +37,12 @@ default-jdk-headless /usr/bin/javac
 libjna-java /usr/share/java/jna.jar
 scala /usr/bin/scalac
 junit4 /usr/share/java/junit4.jar'
+[[ ${1:-} != --ci ]] || needs+='
+ccache ccache
+clang clang
+clang-format clang-format
+libomp-dev clang:omp.h
+libclang-rt-14-dev clang:asan'
 [[ ${1:-} != --python ]] || needs+='
 python3-build build.env.py
 python3-wheel wheel.py
@@ -53,6 +61,8 @@ has_header() {
 missing=()
 while read -r package sign; do
   case $sign in
+    clang:omp.h) echo '#include <omp.h>' | clang -fopenmp -fsyntax-only -xc - 2>/dev/null ;;
+    clang:asan) [[ -e $(clang -print-file-name=libclang_rt.asan-x86_64.a 2>/dev/null) ]] ;;
     *.h*) has_header "$sign" ;;
     *.py) "${PYTHON:-$(ls /usr/bin/python3 2>/dev/null || echo python3)}" -c "import ${sign%.py}" 2>/dev/null ;;
     *.jar) [[ -e $sign ]] ;;
