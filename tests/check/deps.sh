@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
+# Installs, with apt, the packages of the build and the tests that this machine lacks. Does nothing if none is missing.
 #   deps.sh [--build | --python | --rust | --go | --scala | --ci]
-#     --build: only what the build needs; --python and the like: what a whole test of that binding needs;
+#     --build: those of the build only; --python and the like: those of a whole test of that binding;
 #     --ci: a compiler cache, clang with OpenMP and its sanitizers, clang-format
 set -eu
 
-# package | what shows that it is there: a command, a header a compiler finds, a jar, a module of Perl's or of the system's
-# Python, or clang:FILE, which clang finds among its own
+# package | something that shows that it is installed, from whatever source: a command, a header that the compiler finds, a
+# jar, a Perl module, a module of the system's Python, or clang:FILE, a file of clang's own
 needs='g++ g++
 make make
 pkg-config pkg-config
