@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests of the Go binding, in this folder, and writes what became of each as TAP.
+# Runs the tests of the Go binding, in this folder, and writes their results as TAP.
 #   run_tap.sh GO
 set -uo pipefail
 "$1" test -count=1 -v ./... 2>&1 | awk '

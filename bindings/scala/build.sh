@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Java declarations and the Scala classes with Debian's packages: OUT/cohort-abi.jar and OUT/cohort_2.11.jar. The
-# classes of tests and examples stay in OUT/tests and OUT/scala; all of Scala is one compilation.
-#   build.sh OUT [--java]      --java: the Java part alone
-# With SCALAC=... another compiler makes a jar for its version.
+# classes of tests and examples stay in OUT/tests and OUT/scala; all Scala sources are compiled together.
+#   build.sh OUT [--java]      --java: only the Java part
+# With SCALAC=... another compiler builds a jar for its Scala version.
 set -euo pipefail
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 cd "$(dirname "$0")"

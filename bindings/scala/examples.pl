@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
 # SPDX-License-Identifier: Apache-2.0
-# Makes a source for the tests of the examples in README.md and in the comments of the classes.
+# Makes a Scala source that tests the examples in README.md and in the comments of the classes.
 #   examples.pl README.md SOURCE... > Examples.scala
 use strict;
 use warnings;

@@ -32,7 +32,7 @@ budget() { # name: seconds that the test may take
   echo $((seconds * ${TEST_BUDGET_FACTOR:-1}))
 }
 
-# What a job calls when a test has ended: adds it to the counts and prints its line.
+# Called by a job when a test has ended: adds it to the counts and prints its line.
 ended() { # name, start in microseconds, exit status, number passed, failed, skipped
   local ms=$(((${EPOCHREALTIME/[.,]/} - $2) / 1000)) found=$5
   if (($3 != 0 && found == 0)); then found=1; fi

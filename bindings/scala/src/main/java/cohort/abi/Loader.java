@@ -11,9 +11,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Finds libcohort.so and checks its version: where the system property cohort.library or the environment variable
- * COHORT_LIB says (the file, or the folder it is in), else where the dynamic linker looks. An UnsatisfiedLinkError says
- * what was tried. As a program it says what it has found: java -cp cohort-abi.jar:jna.jar cohort.abi.Loader
+ * Finds libcohort.so and checks its version. The system property cohort.library or the environment variable COHORT_LIB
+ * names the file or the folder it is in; without them it is found on the dynamic linker's path. An UnsatisfiedLinkError
+ * says what was tried. As a program it prints which library is found: java -cp cohort-abi.jar:jna.jar cohort.abi.Loader
  */
 public final class Loader {
     private static final NativeLibrary LIBRARY = load();
@@ -43,7 +43,7 @@ public final class Loader {
         if (Native.POINTER_SIZE != 8 || Native.SIZE_T_SIZE != 8) {
             throw new UnsatisfiedLinkError("cohort.abi is for systems of 64 bits");
         }
-        // Its symbols are nobody else's: 1 is RTLD_LAZY, without RTLD_GLOBAL.
+        // Keeps its symbols local: 1 is RTLD_LAZY, without RTLD_GLOBAL.
         Map<String, Object> options = new HashMap<>();
         options.put(Library.OPTION_STRING_ENCODING, "UTF-8");
         options.put(Library.OPTION_OPEN_FLAGS, 1);

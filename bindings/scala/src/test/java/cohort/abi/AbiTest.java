@@ -7,7 +7,7 @@ import java.nio.FloatBuffer;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The declarations alone, from plain Java: writes TAP. */
+/** Tests the declarations from plain Java, without the Scala classes: writes TAP. */
 public final class AbiTest {
     private static final List<String> LINES = new ArrayList<>();
     private static boolean failed;

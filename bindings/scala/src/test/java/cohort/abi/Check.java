@@ -5,9 +5,9 @@ import com.sun.jna.Memory;
 import com.sun.jna.Structure;
 import java.lang.reflect.Method;
 
-/** What tests of the interface say of what they find. */
+/** Checks and messages for the tests of the interface. */
 final class Check {
-    // Zeros, and so no handle of any kind; never freed, for there is only one.
+    // Zeros, which are no handle of any kind; never freed, because there is only one.
     private static final Memory STRAY = new Memory(4096);
 
     static {
@@ -27,7 +27,7 @@ final class Check {
         }
     }
 
-    /** The error of a call that has to be refused, by its class. */
+    /** Checks the class of the error of a call that must be refused. */
     static void refused(String name, long error) {
         that(error != 0, name + " takes it");
         int code = CohortError.cohort_error_code(error);
