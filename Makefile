@@ -38,6 +38,10 @@ OBJCOPY ?= objcopy
 # Compilers run behind ccache where it is there; CCACHE= leaves it out. A clone in another folder finds the same entries.
 CCACHE ?= $(if $(findstring ccache,$(CXX)),,$(shell command -v ccache))
 export CCACHE_NOHASHDIR := 1
+# Without this ccache takes no file that includes a precompiled header.
+export CCACHE_SLOPPINESS := pch_defines,time_macros
+# Standard headers are compiled once for each set of flags; PCH= leaves that out.
+PCH ?= 1
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
 
 SHELL := /bin/bash
@@ -188,10 +192,30 @@ $(BUILD)/:
 
 $(BUILD)/obj/src/device/device.o $(BUILD)/obj/cuda/cuda_device.o $(BUILD)/cudasim/obj/cuda/cuda_device.o: $(BUILD)/build_id.stamp
 
+# Precompiled headers: one for each set of flags, of which the file to compile must have the same.
+pch_flags_lib = $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS)
+pch_flags_cpu = $(pch_flags_lib) -fopenmp
+pch_flags_kernels = $(pch_flags_cpu) $(KERNEL_CXXFLAGS)
+pch_flags_unit = $(UNIT_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS)
+pch_flags_simulated = $(CUDASIM_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE)
+PCH_END := $(if $(IS_CLANG),pch,gch)
+PCHS := $(if $(PCH),$(foreach set,lib cpu kernels unit simulated,$(BUILD)/pch/$(set).hpp.$(PCH_END)))
+pch_file = $(if $(PCH),$(BUILD)/pch/$(1).hpp.$(PCH_END))
+# Before the flags that include other headers.
+pch = $(if $(PCH),-include $(BUILD)/pch/$(1).hpp $(if $(IS_CLANG),,-fpch-preprocess -Winvalid-pch))
+room_pch = $(if $(filter src/cpu/op/%,$<),kernels,$(if $(filter src/cpu/%,$<),cpu,lib))
+$(PCHS): $(BUILD)/pch/%.hpp.$(PCH_END): src/base/precompiled.hpp $(BUILD)/flags.stamp
+	@mkdir -p $(@D)
+	@cp $< $(BUILD)/pch/$*.hpp
+	$(Q)$(CCACHE) $(CXX) $(pch_flags_$*) $(if $(IS_CLANG),-Xclang -fno-pch-timestamp) -x c++-header $(BUILD)/pch/$*.hpp -o $@
+$(filter $(BUILD)/obj/src/cpu/op/%,$(LIB_OBJS)): | $(call pch_file,kernels)
+$(filter $(BUILD)/obj/src/cpu/%,$(filter-out $(BUILD)/obj/src/cpu/op/%,$(LIB_OBJS))): | $(call pch_file,cpu)
+$(filter-out $(BUILD)/obj/src/cpu/%,$(LIB_OBJS)) $(TOOL_OBJS): | $(call pch_file,lib)
+
 $(BUILD)/obj/src/%.o: src/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CCACHE) $(CXX) $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(ROOM_FLAGS) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(call pch,$(room_pch)) $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(ROOM_FLAGS) $(DEPFLAGS) -c $< -o $@
 
 $(SO): $(LIB_OBJS) src/cohort.map $(BUILD)/link.stamp
 	$(call say,LINK,$@)
@@ -262,19 +286,19 @@ CUDASIM_CXXFLAGS = $(LIB_CXXFLAGS) -I. -isystem $(CUDASIM_INCLUDE)
 CUDASIM_KERNEL_FLAGS := -include tests/cudasim/sim_kernel.hpp -ffp-contract=off
 CUDASIM_OPTIMIZE = $(if $(SANITIZER),-O1)
 
-$(CUDASIM_OBJS): $(BUILD)/flags.stamp
+$(CUDASIM_OBJS): $(BUILD)/flags.stamp | $(call pch_file,simulated)
 $(BUILD)/cudasim/obj/cuda/%.o: cuda/%.cu
 	@mkdir -p $(@D)
 	$(call say,CUDASIM,$<)
-	$(Q)$(CCACHE) $(CXX) -x c++ $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) -x c++ $(call pch,simulated) $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
 $(BUILD)/cudasim/obj/cuda/%.o: cuda/%.cc
 	@mkdir -p $(@D)
 	$(call say,CUDASIM,$<)
-	$(Q)$(CCACHE) $(CXX) $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(build_id_flag) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(call pch,simulated) $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(build_id_flag) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
 $(BUILD)/cudasim/obj/tests/%.o: tests/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CCACHE) $(CXX) $(CUDASIM_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(call pch,simulated) $(CUDASIM_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
 
 $(BUILD)/cudasim/libcohort_cuda.so: $(CUDASIM_OBJS) $(BUILD)/obj/backend_shared.a tests/cudasim/cudasim.map $(BUILD)/link.stamp
 	$(call say,LINK,$@)
@@ -287,6 +311,7 @@ CUDASIM_SELF := $(filter %/test_simulator %/test_simulated_cudnn,$(CUDASIM_TESTS
 $(CUDASIM_SELF): $(BUILD)/tests/%: $(BUILD)/cudasim/obj/tests/%.o $(BUILD)/cudasim/obj/cuda/cuda_context.o $(patsubst %.cc,$(BUILD)/cudasim/obj/%.o,$(CUDASIM_SRCS))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) -lpthread -ldl
+$(CUDASIM_SELF:$(BUILD)/%=$(BUILD)/cudasim/obj/%.o): | $(call pch_file,simulated)
 $(CUDASIM_SELF:$(BUILD)/%=$(BUILD)/cudasim/obj/%.o): CUDASIM_CXXFLAGS += $(CUDASIM_KERNEL_FLAGS) -Itests/unit
 $(BUILD)/tests/cudasim/test_simulated_cudnn: $(patsubst %,$(BUILD)/cudasim/obj/cuda/%.o,cuda_cudnn op/convolution_plan)
 $(filter-out $(CUDASIM_SELF),$(CUDASIM_TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(INSIDE) | $(CUDASIM)
@@ -305,11 +330,17 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/cflags.stamp
 	$(call say,CC,$<)
 	$(Q)$(CCACHE) $(CC) $(C99) $(if $(filter tests/capi/% tests/long/%,$<),-Itests/capi) $(CPPFLAGS) $(CFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
 
+# Tests of the inside see what the library's sources see.
+UNIT_CXXFLAGS := -std=c++17 $(WARNINGS) -Iinclude -Isrc -Itests/unit -fopenmp
+INSIDE_OBJS := $(patsubst %.cc,$(BUILD)/obj/%.o,$(UNIT_SRCS)) $(filter-out $(CUDASIM_SELF:$(BUILD)/%=$(BUILD)/obj/%.o),$(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.o))
+$(INSIDE_OBJS): $(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp | $(call pch_file,unit)
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CCACHE) $(CXX) $(call pch,unit) $(UNIT_CXXFLAGS) $(if $(filter tests/cudasim/%,$<),-I.) $(CPPFLAGS) $(CXXFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
 $(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CCACHE) $(CXX) -std=c++17 $(WARNINGS) -Iinclude $(if $(filter tests/unit/% tests/cudasim/%,$<),-Isrc -Itests/unit -fopenmp) $(if $(filter tests/cudasim/%,$<),-I.) $(CPPFLAGS) $(CXXFLAGS) \
-	  $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) -std=c++17 $(WARNINGS) -Iinclude $(CPPFLAGS) $(CXXFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
 
 # Calls that name no context go through tests/capi/support/contexts.c; but where addresses of functions are compared.
 CAPI_WRAPPED := ndarray_zeros ndarray_empty ndarray_full ndarray_from_host ndarray_copy arrays_load_memory executor_bind executor_simple_bind operator_invoke
