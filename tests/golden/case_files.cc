@@ -19,31 +19,64 @@ std::optional<CaseKind> kind_of(const fs::path &folder) {
   return std::nullopt;
 }
 
-void collect(const fs::path &folder, int depth, std::vector<CaseFolder> &cases) {
+std::string name_of(const fs::path &path) { return (path.parent_path().filename() / path.filename()).string(); }
+
+void add_family(const fs::path &file, std::vector<GoldenCase> &cases) {
+  const auto family = std::make_shared<OperatorFamily>(file.string());
+  for (const std::string &name : family->case_names()) {
+    const fs::path path = file.parent_path() / name;
+    cases.push_back({path.string(), name_of(path), CaseKind::kOperator, family});
+  }
+}
+
+void collect(const fs::path &folder, int depth, std::vector<GoldenCase> &cases) {
   if (const std::optional<CaseKind> kind = kind_of(folder)) {
-    const std::string name = (folder.parent_path().filename() / folder.filename()).string();
-    cases.push_back({folder.string(), name, *kind});
+    cases.push_back({folder.string(), name_of(folder), *kind, nullptr});
     return;
   }
-  if (depth == 0) return;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && depth > 0) collect(entry.path(), depth - 1, cases);
+    if (is_family(entry.path().string())) add_family(entry.path(), cases);
+  }
+}
+
+// The case of a family that lies where a folder of its own would lie.
+std::vector<GoldenCase> find_in_families(const fs::path &path) {
+  std::vector<GoldenCase> cases;
+  std::error_code error;
+  const fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
+  if (error) return cases;
   for (const fs::directory_entry &entry : fs::directory_iterator(folder))
-    if (entry.is_directory()) collect(entry.path(), depth - 1, cases);
+    if (is_family(entry.path().string())) add_family(entry.path(), cases);
+  const auto is_other = [&](const GoldenCase &found) { return fs::path(found.path).filename() != path.filename(); };
+  cases.erase(std::remove_if(cases.begin(), cases.end(), is_other), cases.end());
+  return cases;
 }
 
 }  // namespace
 
-std::vector<CaseFolder> find_cases(const std::string &folder) {
+std::vector<GoldenCase> find_cases(const std::string &path) {
   std::error_code error;
-  const fs::path path = fs::canonical(folder, error);
-  if (error || !fs::is_directory(path)) throw BadCase(folder + " is no folder");
-  std::vector<CaseFolder> cases;
-  collect(path, 2, cases);
-  std::sort(cases.begin(), cases.end(), [](const CaseFolder &a, const CaseFolder &b) { return a.path < b.path; });
+  const fs::path whole = fs::canonical(path, error);
+  std::vector<GoldenCase> cases;
+  if (error)
+    cases = find_in_families(path);
+  else if (fs::is_directory(whole))
+    collect(whole, 2, cases);
+  else if (is_family(whole.string()))
+    add_family(whole, cases);
+  if (cases.empty() && (error || !fs::is_directory(whole)))
+    throw BadCase(path + " is no folder, no family of cases and no case");
+  std::sort(cases.begin(), cases.end(), [](const GoldenCase &a, const GoldenCase &b) { return a.path < b.path; });
+  for (size_t i = 1; i < cases.size(); ++i)
+    if (cases[i].path == cases[i - 1].path) throw BadCase("there are two cases " + cases[i].path);
   return cases;
 }
 
-CaseFiles::CaseFiles(const std::string &folder, std::map<std::string, std::string> files)
-    : folder_(folder), names_(std::move(files)) {}
+CaseFiles::CaseFiles(const GoldenCase &golden_case, std::map<std::string, std::string> files)
+    : folder_(golden_case.path), family_(golden_case.family), names_(std::move(files)) {
+  if (family_) family_prefix_ = golden_case.name_in_family() + '/';
+}
 
 std::string CaseFiles::path_of(const std::string &file_name) const {
   if (file_name.empty() || file_name[0] != '@') return (fs::path(folder_) / file_name).string();
@@ -65,6 +98,7 @@ const cohort_arrays *CaseFiles::file(const std::string &key) {
 }
 
 bool CaseFiles::has(const std::string &key, const std::string &name) {
+  if (family_) return family_->has_array(family_prefix_ + key + '/' + name);
   const cohort_arrays *arrays = file(key);
   const size_t num = query<size_t>(cohort_arrays_num, arrays);
   for (size_t i = 0; i < num; ++i)
@@ -73,6 +107,7 @@ bool CaseFiles::has(const std::string &key, const std::string &name) {
 }
 
 NDArray CaseFiles::array(const std::string &key, const std::string &name) {
+  if (family_) return family_->array(family_prefix_ + key + '/' + name);
   const cohort_arrays *arrays = file(key);
   if (!has(key, name)) throw BadCase("file '" + key + "' has no array '" + name + "'");
   const size_t index = query<size_t>(cohort_arrays_find, arrays, name.c_str());

@@ -3,30 +3,37 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "operator_family.hpp"
 #include "value.hpp"
 
 namespace golden {
 
 enum class CaseKind { kScenario, kOperator, kModel, kOptimizer };  // scenario.json, case.json, model.json, ...
 
-struct CaseFolder {
-  std::string path;
+// Where a case is stored: in a folder of its own or, an operator case, with others in the files of a family.
+struct GoldenCase {
+  std::string path;  // of its folder; in a family: where its folder would be, beside the family's files
   std::string name;  // the last two parts of the path: "group/mlp_2dev"
   CaseKind kind = CaseKind::kScenario;
+  std::shared_ptr<OperatorFamily> family;  // NULL: it has a folder
+
+  std::string name_in_family() const { return name.substr(name.find('/') + 1); }
 };
 
-// All cases below a folder, or the folder itself if it is one, sorted by path. Throws BadCase if there is no such
-// folder.
-std::vector<CaseFolder> find_cases(const std::string &folder);
+// The cases at a path, sorted by path: a case, a family's JSON file, a folder of cases and families, or a folder of
+// such folders. Throws BadCase if there is no such path, or if a case is there twice.
+std::vector<GoldenCase> find_cases(const std::string &path);
 
 // Arrays that a case names. A file is read when it is first needed, by the library.
 class CaseFiles {
  public:
-  // files: key to file name; "@data/digits.params" is looked for in the folder and those above it.
-  CaseFiles(const std::string &folder, std::map<std::string, std::string> files);
+  // files: key to file name; "@data/digits.params" is looked for in the folder and those above it. For a case in a
+  // family, whose arrays are all in one file, only the keys count.
+  CaseFiles(const GoldenCase &golden_case, std::map<std::string, std::string> files);
 
   bool has(const std::string &file, const std::string &name);
   NDArray array(const std::string &file, const std::string &name);  // shared with the file; not to be written
@@ -41,6 +48,8 @@ class CaseFiles {
   const cohort_arrays *file(const std::string &key);
 
   std::string folder_;
+  std::shared_ptr<OperatorFamily> family_;
+  std::string family_prefix_;  // of the names of this case's arrays
   std::map<std::string, std::string> names_;
   std::map<std::string, Arrays> loaded_;
 };

@@ -104,10 +104,10 @@ int parse(int argc, char **argv, Options &options) {
   return options.folders.empty() ? fail_usage("no folder is given") : -1;
 }
 
-std::vector<CaseFolder> chosen_cases(const Options &options) {
-  std::vector<CaseFolder> chosen;
+std::vector<GoldenCase> chosen_cases(const Options &options) {
+  std::vector<GoldenCase> chosen;
   for (const std::string &folder : options.folders)
-    for (CaseFolder &found : find_cases(folder))
+    for (GoldenCase &found : find_cases(folder))
       if (found.name.find(options.filter) != std::string::npos) chosen.push_back(std::move(found));
   return chosen;
 }
@@ -116,8 +116,8 @@ class Tally {
  public:
   explicit Tally(bool verbose) : verbose_(verbose) {}
 
-  void add(const CaseFolder &folder, const Outcome &outcome) {
-    const char *name = folder.name.c_str();
+  void add(const GoldenCase &golden_case, const Outcome &outcome) {
+    const char *name = golden_case.name.c_str();
     if (outcome.verdict == Verdict::kSkipped) std::printf("%s: skipped, %s\n", name, outcome.failures[0].c_str());
     if (outcome.verdict == Verdict::kPassed && verbose_) std::printf("%s: passed\n", name);
     if (outcome.verdict == Verdict::kFailed) {
@@ -143,16 +143,16 @@ int run(int argc, char **argv) {
   Options options;
   const int status = parse(argc, argv, options);
   if (status >= 0) return status;
-  const std::vector<CaseFolder> cases = chosen_cases(options);
+  const std::vector<GoldenCase> cases = chosen_cases(options);
   if (cases.empty()) return fail_usage("there is no case to run");
   if (options.list) {
-    for (const CaseFolder &folder : cases) std::printf("%s\n", folder.name.c_str());
+    for (const GoldenCase &golden_case : cases) std::printf("%s\n", golden_case.name.c_str());
     return 0;
   }
   Tally tally(options.settings.verbose);
-  const Report report = [&](const CaseFolder &folder, const Outcome &outcome) { tally.add(folder, outcome); };
+  const Report report = [&](const GoldenCase &golden_case, const Outcome &outcome) { tally.add(golden_case, outcome); };
   if (options.in_process)
-    for (const CaseFolder &folder : cases) report(folder, replay(folder, options.settings));
+    for (const GoldenCase &golden_case : cases) report(golden_case, replay(golden_case, options.settings));
   else
     replay_apart(cases, options.settings, options.limit_s, report);
   return tally.finish();

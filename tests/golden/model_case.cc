@@ -25,17 +25,17 @@ struct Bound {
 
 class ModelCase {
  public:
-  ModelCase(const CaseFolder &folder, const Settings &settings)
-      : head_(read_json(folder.path + "/model.json")),
-        shapes_(read_json(folder.path + "/shapes.json")),
-        files_(folder.path, {{"expected", "expected.params"}, {"checkpoint", "checkpoint-0000.params"}}),
+  ModelCase(const GoldenCase &golden_case, const Settings &settings)
+      : head_(read_json(golden_case.path + "/model.json")),
+        shapes_(read_json(golden_case.path + "/shapes.json")),
+        files_(golden_case, {{"expected", "expected.params"}, {"checkpoint", "checkpoint-0000.params"}}),
         settings_(settings),
         seed_(static_cast<uint32_t>(head_.at("seed").as_integer())),
         modes_(head_.at("modes").as_texts()) {
     if (!exists(context_of("cpu(0)", settings))) throw NoDevice();
     if (modes_.empty()) return;
-    expected_ = read_json(folder.path + "/expected.json");
-    internals_ = read_json(folder.path + "/internals.json");
+    expected_ = read_json(golden_case.path + "/expected.json");
+    internals_ = read_json(golden_case.path + "/internals.json");
     for (const Value &input : head_.at("inputs").items())
       inputs_.push_back({input.at("name").as_text(), formula_array(input, seed_)});
   }
@@ -453,8 +453,8 @@ class ModelCase {
 
 }  // namespace
 
-std::vector<std::string> run_model_case(const CaseFolder &folder, const Settings &settings) {
-  return ModelCase(folder, settings).run();
+std::vector<std::string> run_model_case(const GoldenCase &golden_case, const Settings &settings) {
+  return ModelCase(golden_case, settings).run();
 }
 
 }  // namespace golden

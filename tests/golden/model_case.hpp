@@ -11,6 +11,6 @@
 namespace golden {
 
 // A line for each thing that is not as expected; none: it passed.
-std::vector<std::string> run_model_case(const CaseFolder &folder, const Settings &settings);
+std::vector<std::string> run_model_case(const GoldenCase &golden_case, const Settings &settings);
 
 }  // namespace golden

@@ -23,10 +23,11 @@ struct Part {
 
 class OperatorCase {
  public:
-  OperatorCase(const CaseFolder &folder, const Settings &settings)
-      : head_(read_json(folder.path + "/case.json")),
-        files_(folder.path, {{"inputs", "inputs.params"}, {"expected", "expected.params"}}),
-        symbol_path_(folder.path + "/symbol.json"),
+  OperatorCase(const GoldenCase &golden_case, const Settings &settings)
+      : head_(golden_case.family ? golden_case.family->description(golden_case.name_in_family())
+                                 : read_json(golden_case.path + "/case.json")),
+        files_(golden_case, {{"inputs", "inputs.params"}, {"expected", "expected.params"}}),
+        symbol_path_(golden_case.path + "/symbol.json"),
         context_(context_of("cpu(0)", settings)),
         in_parts_(settings.in_parts),
         num_runs_(settings.num_runs),
@@ -62,6 +63,14 @@ class OperatorCase {
     else
       compare_arrays(read_array(files_.array("expected", expected_name).get()), read_array(found), expected_name,
                      tolerance_, failures_);
+  }
+
+  // From the description, where a family holds it, or from the file beside it.
+  Symbol load_symbol() const {
+    const Value *symbol = head_.find("symbol");
+    if (!symbol) return make<Symbol>(cohort_symbol_load, symbol_path_.c_str());
+    const std::string text = to_json(*symbol);
+    return make<Symbol>(cohort_symbol_from_json, text.data(), text.size());
   }
 
   void compare_names(const char *what, const std::vector<std::string> &expected,
@@ -217,7 +226,7 @@ class OperatorCase {
   }
 
   void run_symbol() {
-    const Symbol symbol = make<Symbol>(cohort_symbol_load, symbol_path_.c_str());
+    const Symbol symbol = load_symbol();
     const std::vector<std::string> args = head_.at("arguments").as_texts(),
                                    aux = head_.at("auxiliary_states").as_texts();
     compare_names("arguments", args, symbol_names(symbol.get(), COHORT_SYMBOL_ARGUMENTS));
@@ -255,7 +264,7 @@ class OperatorCase {
   }
 
   Symbol symbol_of(const Part &part) {
-    Symbol symbol = make<Symbol>(cohort_symbol_load, symbol_path_.c_str());
+    Symbol symbol = load_symbol();
     if (part.output >= 0) symbol = make<Symbol>(cohort_symbol_output, symbol.get(), size_t(part.output));
     if (!part.between) return symbol;
     std::vector<std::string> names;
@@ -387,8 +396,8 @@ class OperatorCase {
 
 }  // namespace
 
-std::vector<std::string> run_operator_case(const CaseFolder &folder, const Settings &settings) {
-  return OperatorCase(folder, settings).run();
+std::vector<std::string> run_operator_case(const GoldenCase &golden_case, const Settings &settings) {
+  return OperatorCase(golden_case, settings).run();
 }
 
 }  // namespace golden

@@ -24,9 +24,9 @@ struct Pairs {
 
 class OptimizerCase {
  public:
-  OptimizerCase(const CaseFolder &folder, const Settings &settings)
-      : head_(read_json(folder.path + "/optimizer.json")),
-        files_(folder.path, {{"arrays", "arrays.params"}}),
+  OptimizerCase(const GoldenCase &golden_case, const Settings &settings)
+      : head_(read_json(golden_case.path + "/optimizer.json")),
+        files_(golden_case, {{"arrays", "arrays.params"}}),
         context_(context_of("cpu(0)", settings)),
         params_(head_.at("params").as_texts()),
         tolerance_{head_.number("rtol", 0), head_.number("atol", 0)},
@@ -128,8 +128,8 @@ class OptimizerCase {
 
 }  // namespace
 
-std::vector<std::string> run_optimizer_case(const CaseFolder &folder, const Settings &settings) {
-  return OptimizerCase(folder, settings).run();
+std::vector<std::string> run_optimizer_case(const GoldenCase &golden_case, const Settings &settings) {
+  return OptimizerCase(golden_case, settings).run();
 }
 
 }  // namespace golden

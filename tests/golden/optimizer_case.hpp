@@ -10,6 +10,6 @@
 namespace golden {
 
 // Gives a line for each thing that is not as expected; none: it passed.
-std::vector<std::string> run_optimizer_case(const CaseFolder &folder, const Settings &settings);
+std::vector<std::string> run_optimizer_case(const GoldenCase &golden_case, const Settings &settings);
 
 }  // namespace golden

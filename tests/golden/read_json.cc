@@ -36,6 +36,34 @@ Value to_value(const Json &json) {
   }
 }
 
+Json from_value(const Value &value) {
+  switch (value.kind()) {
+    case Value::Kind::kNull:
+      return nullptr;
+    case Value::Kind::kBool:
+      return value.as_bool();
+    case Value::Kind::kInteger:
+      return value.as_integer();
+    case Value::Kind::kReal:
+      return value.as_real();
+    case Value::Kind::kText:
+      return value.as_text();
+    case Value::Kind::kList: {
+      Json list = Json::array();
+      for (const Value &item : value.items()) list.push_back(from_value(item));
+      return list;
+    }
+    case Value::Kind::kObject: {
+      Json object = Json::object();
+      for (size_t i = 0; i < value.keys().size(); ++i) object[value.keys()[i]] = from_value(value.items()[i]);
+      return object;
+    }
+    case Value::Kind::kArray:
+      break;
+  }
+  throw BadCase(value.describe() + " has no form in JSON");
+}
+
 }  // namespace
 
 Value parse_json(const std::string &text, const std::string &source) {
@@ -51,5 +79,7 @@ Value read_json(const std::string &path) {
   if (!file) throw BadCase("cannot read " + path);
   return parse_json({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()}, path);
 }
+
+std::string to_json(const Value &value) { return from_value(value).dump(); }
 
 }  // namespace golden

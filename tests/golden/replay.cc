@@ -64,7 +64,7 @@ bool devices_work(const Settings &settings) {
   return true;
 }
 
-Child start(const std::vector<CaseFolder> &cases, size_t first, const Settings &settings) {
+Child start(const std::vector<GoldenCase> &cases, size_t first, const Settings &settings) {
   int ends[2];
   std::fflush(nullptr);
   if (pipe(ends) != 0) throw std::runtime_error("cannot make a pipe");
@@ -137,16 +137,16 @@ bool read_outcome(Child &child, int limit_s, Outcome &outcome, bool *ends) {
   return false;
 }
 
-std::vector<std::string> run_case(const CaseFolder &folder, const Settings &settings) {
-  switch (folder.kind) {
+std::vector<std::string> run_case(const GoldenCase &golden_case, const Settings &settings) {
+  switch (golden_case.kind) {
     case CaseKind::kScenario:
-      return run_scenario(folder, settings);
+      return run_scenario(golden_case, settings);
     case CaseKind::kOperator:
-      return run_operator_case(folder, settings);
+      return run_operator_case(golden_case, settings);
     case CaseKind::kModel:
-      return run_model_case(folder, settings);
+      return run_model_case(golden_case, settings);
     case CaseKind::kOptimizer:
-      return run_optimizer_case(folder, settings);
+      return run_optimizer_case(golden_case, settings);
   }
   return {};
 }
@@ -162,11 +162,11 @@ std::string lacking_operator(const std::string &failure) {
 
 }  // namespace
 
-Outcome replay(const CaseFolder &folder, const Settings &settings) {
+Outcome replay(const GoldenCase &golden_case, const Settings &settings) {
   Outcome outcome;
   const size_t before = cohort_live_handles();
   try {
-    outcome.failures = run_case(folder, settings);
+    outcome.failures = run_case(golden_case, settings);
   } catch (const NoDevice &) {
     return {Verdict::kSkipped, {"its device is not here"}};
   } catch (const CallError &error) {
@@ -187,7 +187,7 @@ Outcome replay(const CaseFolder &folder, const Settings &settings) {
   return outcome;
 }
 
-void replay_apart(const std::vector<CaseFolder> &cases, const Settings &settings, int limit_s, const Report &report) {
+void replay_apart(const std::vector<GoldenCase> &cases, const Settings &settings, int limit_s, const Report &report) {
   for (size_t i = 0; i < cases.size();) {
     Child child = start(cases, i, settings);
     Outcome outcome;
@@ -203,7 +203,7 @@ void replay_apart(const std::vector<CaseFolder> &cases, const Settings &settings
       if (outcome.failures.empty()) outcome.failures.push_back(end.empty() ? "the process ended" : end);
       report(cases[i++], outcome);
     } else if (!end.empty()) {
-      report({"", "after the last case"}, {Verdict::kFailed, {end}});
+      report({"", "after the last case", CaseKind::kScenario, nullptr}, {Verdict::kFailed, {end}});
     }
   }
 }

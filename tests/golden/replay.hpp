@@ -19,12 +19,12 @@ struct Outcome {
 };
 
 // Called with each case's outcome, in order.
-using Report = std::function<void(const CaseFolder &, const Outcome &)>;
+using Report = std::function<void(const GoldenCase &, const Outcome &)>;
 
 // In this process. A handle that the case leaves alive is a failure.
-Outcome replay(const CaseFolder &folder, const Settings &settings);
+Outcome replay(const GoldenCase &golden_case, const Settings &settings);
 
 // In child processes. A case may take `limit_s` seconds. The library must not have been used in this process.
-void replay_apart(const std::vector<CaseFolder> &cases, const Settings &settings, int limit_s, const Report &report);
+void replay_apart(const std::vector<GoldenCase> &cases, const Settings &settings, int limit_s, const Report &report);
 
 }  // namespace golden

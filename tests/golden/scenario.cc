@@ -120,9 +120,9 @@ bool exists(const cohort_context &context) {
   return static_cast<size_t>(context.device_id) < query<size_t>(cohort_num_devices, context.device_type);
 }
 
-Scenario::Scenario(const std::string &folder, const Value &head, const Settings &replay)
+Scenario::Scenario(const GoldenCase &golden_case, const Value &head, const Settings &replay)
     : settings(replay),
-      files(folder, texts_by_key(head.get("files"))),
+      files(golden_case, texts_by_key(head.get("files"))),
       symbol_files(texts_by_key(head.get("symbols"))) {}
 
 const cohort_symbol *Scenario::symbol(const std::string &key) {
@@ -160,19 +160,20 @@ std::vector<cohort_context> Scenario::contexts(const Value &list) const {
   return contexts;
 }
 
-std::vector<std::string> run_scenario(const CaseFolder &folder, const Settings &settings) {
-  const Value head = read_json(folder.path + "/scenario.json");
+std::vector<std::string> run_scenario(const GoldenCase &golden_case, const Settings &settings) {
+  const Value head = read_json(golden_case.path + "/scenario.json");
   if (head.at("format").as_text() != "cohort-golden-group-1")
     throw BadCase("format '" + head.at("format").as_text() + "', not 'cohort-golden-group-1'");
   if (!has_devices(head, settings)) throw NoDevice();
-  Scenario scenario(folder.path, head, settings);
+  Scenario scenario(golden_case, head, settings);
   std::vector<std::string> failures;
   const std::vector<Value> &all = head.at("steps").items();
   for (size_t i = 0; i < all.size(); ++i) {
     const std::string place = "step " + std::to_string(i) + ' ' + all[i].at("op").as_text() + ": ";
     const Tolerance tolerance = {all[i].number("rtol", head.number("rtol", 0)),
                                  all[i].number("atol", head.number("atol", 0))};
-    if (settings.verbose) std::printf("  %s: step %zu %s\n", folder.name.c_str(), i, all[i].at("op").as_text().c_str());
+    if (settings.verbose)
+      std::printf("  %s: step %zu %s\n", golden_case.name.c_str(), i, all[i].at("op").as_text().c_str());
     std::vector<std::string> differences;
     bool goes_on = false;
     try {

@@ -61,7 +61,7 @@ struct Module {
 };
 
 struct Scenario {
-  Scenario(const std::string &folder, const Value &head, const Settings &replay);
+  Scenario(const GoldenCase &golden_case, const Value &head, const Settings &replay);
 
   const cohort_symbol *symbol(const std::string &key);
   cohort_group *group(const Value &step);  // that "group", "module", or "manager" (its main one) names
@@ -158,6 +158,6 @@ struct GradReq {
 };
 
 // Runs all steps. Gives a line for each thing that is not as expected; none: it passed.
-std::vector<std::string> run_scenario(const CaseFolder &folder, const Settings &settings);
+std::vector<std::string> run_scenario(const GoldenCase &golden_case, const Settings &settings);
 
 }  // namespace golden

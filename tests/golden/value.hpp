@@ -95,6 +95,8 @@ class Value {
 // Read JSON, a text or a file. Throw BadCase that names the source.
 Value parse_json(const std::string &text, const std::string &source);
 Value read_json(const std::string &path);
+// JSON that parses to an equal value. Throws BadCase for arrays.
+std::string to_json(const Value &value);
 
 std::string shape_text(const std::vector<int64_t> &shape);
 std::string dtype_text(int32_t dtype);
