@@ -80,6 +80,17 @@ for path in "$golden/ops/001-relu-f32" "$golden/$pointwise" "$golden/ops" "$relu
 done
 [[ $("$runner" --list "$work/both" | wc -l) == 23 ]] || fail "a folder of a family and a folder: $("$runner" --list "$work/both")"
 
+list() { # name of a case, words of its summary
+  local line
+  line=$("$runner" --list --verbose "$golden/$1")
+  [[ $line == "$1	"*"$2"* ]] || fail "the list does not say '$2': $line"
+}
+
+list group/mlp_2dev 'devices2'
+list ops/1458-quantized_batch_norm-int8 '_contrib_quantized_batch_norm '
+list optimizers/adamax-schedule 'adamax learning_rate=0.1 | schedule name=factor step=2 factor=0.5'
+list models/lenet 'MXNET 1.9.1 example/image-classification/symbols/lenet.py [eval train, batch 4'
+
 refuse() { # what is tested, words the output has, arguments of the runner
   local what=$1 words=$2 status=0 output
   shift 2

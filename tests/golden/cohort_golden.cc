@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "case_summary.hpp"
 #include "replay.hpp"
 
 namespace golden {
@@ -17,7 +18,9 @@ constexpr char kUsage[] =
     "at\n"
     "the end 'N passed, N failed, N skipped'; exit status 1 if a case failed, 2 if there was none to run.\n"
     "  --filter TEXT   only cases whose name contains TEXT\n"
-    "  --list          names of the cases; runs nothing\n"
+    "  --list          names of the cases; runs nothing. With --verbose also a tab and a summary: title, operator "
+    "with\n"
+    "                  attributes and input shapes, settings of an optimizer, or source of a model\n"
     "  --verbose       every case and step, and all failures of a case (else the first 10)\n"
     "  --context CTXS  these contexts, 'gpu(0)' or 'gpu(0),gpu(1),cpu(0)', in place of cpu(0), cpu(1) and so on, as "
     "the\n"
@@ -112,6 +115,14 @@ std::vector<GoldenCase> chosen_cases(const Options &options) {
   return chosen;
 }
 
+void print_list(const std::vector<GoldenCase> &cases, bool with_summaries) {
+  for (const GoldenCase &golden_case : cases)
+    if (with_summaries)
+      std::printf("%s\t%s\n", golden_case.name.c_str(), summary_of(golden_case).c_str());
+    else
+      std::printf("%s\n", golden_case.name.c_str());
+}
+
 class Tally {
  public:
   explicit Tally(bool verbose) : verbose_(verbose) {}
@@ -146,7 +157,7 @@ int run(int argc, char **argv) {
   const std::vector<GoldenCase> cases = chosen_cases(options);
   if (cases.empty()) return fail_usage("there is no case to run");
   if (options.list) {
-    for (const GoldenCase &golden_case : cases) std::printf("%s\n", golden_case.name.c_str());
+    print_list(cases, options.settings.verbose);
     return 0;
   }
   Tally tally(options.settings.verbose);
