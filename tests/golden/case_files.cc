@@ -82,8 +82,8 @@ std::string CaseFiles::path_of(const std::string &file_name) const {
   if (file_name.empty() || file_name[0] != '@') return (fs::path(folder_) / file_name).string();
   const std::string shared = file_name.substr(1);
   for (fs::path folder = folder_; folder != folder.root_path(); folder = folder.parent_path())
-    for (const fs::path &place : {folder / shared, folder / "examples" / shared})
-      if (fs::exists(place)) return place.string();
+    for (const fs::path &candidate : {folder / shared, folder / "examples" / shared})
+      if (fs::exists(candidate)) return candidate.string();
   throw BadCase("there is no " + shared + " in the folders above " + folder_);
 }
 

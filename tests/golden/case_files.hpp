@@ -28,7 +28,7 @@ struct GoldenCase {
 // such folders. Throws BadCase if there is no such path, or if a case is there twice.
 std::vector<GoldenCase> find_cases(const std::string &path);
 
-// Arrays that a case names. A file is read when it is first needed, by the library.
+// The arrays of a case by file and name. The library reads a file when it is first needed.
 class CaseFiles {
  public:
   // files: key to file name; "@data/digits.params" is looked for in the folder and those above it. For a case in a
@@ -36,7 +36,7 @@ class CaseFiles {
   CaseFiles(const GoldenCase &golden_case, std::map<std::string, std::string> files);
 
   bool has(const std::string &file, const std::string &name);
-  NDArray array(const std::string &file, const std::string &name);  // shared with the file; not to be written
+  NDArray array(const std::string &file, const std::string &name);  // shared with the file: do not write to it
   NDArray array(const Value &reference);                            // {"array": "FILE/NAME", "rows": [b, e]}
   std::vector<NDArray> arrays(const Value &list);                   // null entries are NULL; none for null
   Arrays named(const Value &map);                                   // name to reference; empty for null

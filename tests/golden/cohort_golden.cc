@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cohort-golden: replays golden cases over the C ABI and compares what they give with what they should.
+// cohort-golden: replays golden cases over the C ABI and compares the results with the recorded ones.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,25 +14,27 @@ namespace {
 
 constexpr char kUsage[] =
     "cohort-golden [OPTION]... DIR...\n"
-    "Replays each case in DIR: a case, a folder of cases, or a folder of such folders. A line for each failure, and "
-    "at\n"
-    "the end 'N passed, N failed, N skipped'; exit status 1 if a case failed, 2 if there was none to run.\n"
-    "  --filter TEXT   only cases whose name contains TEXT\n"
-    "  --list          names of the cases; runs nothing. With --verbose also a tab and a summary: title, operator "
-    "with\n"
-    "                  attributes and input shapes, settings of an optimizer, or source of a model\n"
-    "  --verbose       every case and step, and all failures of a case (else the first 10)\n"
-    "  --context CTXS  these contexts, 'gpu(0)' or 'gpu(0),gpu(1),cpu(0)', in place of cpu(0), cpu(1) and so on, as "
-    "the\n"
-    "                  cases name them; skipped if there is no such device\n"
-    "  --lacking FILE  a case for which an operator in this list has no kernel is skipped; the list has an operator a\n"
-    "                  line, and what follows a tab is for others\n"
-    "  --parts         operator cases only: each also with one gradient, one output, among operators to be fused with\n"
-    "                  (there with backward_once) and with nothing fused; a step that leaves elements unwritten fails\n"
-    "                  (COHORT_CHECK=outputs)\n"
-    "  --runs N        operator cases are run so often before they are compared, from the same arrays each time\n"
+    "Replays each case in DIR: a case, a family of operator cases (ops/NAME.json), a folder of cases, or a folder of\n"
+    "such folders. Prints a line for each failure and ends with 'N passed, N failed, N skipped'. The exit status is 1 "
+    "if\n"
+    "a case failed, 2 if there was none to run.\n"
+    "  --filter TEXT   run only cases whose name contains TEXT\n"
+    "  --list          print the names of the cases and run nothing. With --verbose also a tab and a summary: title,\n"
+    "                  operator with attributes and input shapes, settings of an optimizer, or source of a model\n"
+    "  --verbose       print every case and step, and all failures of a case (else the first 10)\n"
+    "  --context CTXS  use these contexts, 'gpu(0)' or 'gpu(0),gpu(1),cpu(0)', in turn for cpu(0), cpu(1) and so on "
+    "in\n"
+    "                  the cases; cases are skipped if there is no such device\n"
+    "  --lacking FILE  skip a case if an operator listed in FILE has no kernel for it. FILE has one operator per "
+    "line;\n"
+    "                  text after a tab is ignored\n"
+    "  --parts         run operator cases with one gradient at a time, with one output at a time, fused with other\n"
+    "                  operators (with backward_once), and with fusion disabled. A step that leaves elements "
+    "unwritten\n"
+    "                  fails (COHORT_CHECK=outputs)\n"
+    "  --runs N        run each operator case N times from the same arrays and compare the last run\n"
     "  --limit SECONDS how long a case may take (120)\n"
-    "  --in-process    all cases in this process, for a debugger: a crash ends the run\n";
+    "  --in-process    run all cases in this process, for a debugger: a crash ends the run\n";
 
 struct Options {
   std::vector<std::string> folders;
@@ -66,7 +68,7 @@ std::set<std::string> read_lacking(const std::string &path) {
   return operators;
 }
 
-// Exit status, or -1 to go on.
+// Returns the exit status, or -1 to continue.
 int parse(int argc, char **argv, Options &options) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -94,7 +96,7 @@ int parse(int argc, char **argv, Options &options) {
     } else if (word == "--verbose") {
       options.settings.verbose = true;
     } else if (word == "--parts") {
-      options.settings.in_parts = true;
+      options.settings.partial_runs = true;
       setenv("COHORT_CHECK", "outputs", 1);
     } else if (word == "--in-process") {
       options.in_process = true;
@@ -165,7 +167,7 @@ int run(int argc, char **argv) {
   if (options.in_process)
     for (const GoldenCase &golden_case : cases) report(golden_case, replay(golden_case, options.settings));
   else
-    replay_apart(cases, options.settings, options.limit_s, report);
+    replay_in_children(cases, options.settings, options.limit_s, report);
   return tally.finish();
 }
 

@@ -6,7 +6,7 @@
 namespace golden {
 namespace {
 
-// How far found is beyond what is allowed: at most 1 is right, infinity is wrong whatever the tolerance.
+// The difference in multiples of the allowed one: up to 1 passes, infinity fails under any tolerance.
 double excess(double expected, double found, const Tolerance &tolerance) {
   if (std::isnan(expected) || std::isnan(found)) return std::isnan(expected) == std::isnan(found) ? 0 : HUGE_VAL;
   if (expected == found) return 0;
@@ -80,7 +80,7 @@ void compare_arrays(const HostArray &expected, const HostArray &found, const std
   int64_t num_wrong = 0, worst = 0;
   double worst_excess = 0;
   for (int64_t i = 0; i < size; ++i) {
-    // Integers as such: a double does not hold all of them.
+    // Compare integers as integers: a double cannot represent all of them.
     if (expected.is_integer() && expected.integer(i) == found.integer(i)) continue;
     double off = excess(expected.real(i), found.real(i), tolerance);
     if (expected.is_integer() && off == 0) off = HUGE_VAL;

@@ -14,10 +14,10 @@ struct Tolerance {
   double rtol = 0, atol = 0;
 };
 
-// An expected array that a case names: `{"array": "FILE/NAME"}` to what the file holds.
+// Reads the array that a case expects: `{"array": "FILE/NAME"}`.
 using ArrayReader = std::function<HostArray(const Value &)>;
 
-// Appends a line for each difference. `what` says which value it is: "values[0]".
+// Appends a line for each difference. `what` names the value in these lines: "values[0]".
 void compare(const Value &expected, const Value &found, const std::string &what, const Tolerance &tolerance,
              const ArrayReader &read, std::vector<std::string> &differences);
 

@@ -14,11 +14,11 @@
 namespace golden {
 namespace {
 
-// From here on the output of an operator counts as different where inference went wrong.
+// The digest error from which an operator's output counts as different, when inference has failed.
 constexpr double kDifferentOperator = 1e-3;
 
 // A group with the parameters of a run, and its batch.
-struct Bound {
+struct BoundGroup {
   Group group;
   std::vector<NDArray> data, label;
 };
@@ -26,17 +26,17 @@ struct Bound {
 class ModelCase {
  public:
   ModelCase(const GoldenCase &golden_case, const Settings &settings)
-      : head_(read_json(golden_case.path + "/model.json")),
+      : description_(read_json(golden_case.path + "/model.json")),
         shapes_(read_json(golden_case.path + "/shapes.json")),
         files_(golden_case, {{"expected", "expected.params"}, {"checkpoint", "checkpoint-0000.params"}}),
         settings_(settings),
-        seed_(static_cast<uint32_t>(head_.at("seed").as_integer())),
-        modes_(head_.at("modes").as_texts()) {
+        seed_(static_cast<uint32_t>(description_.at("seed").as_integer())),
+        modes_(description_.at("modes").as_texts()) {
     if (!exists(context_of("cpu(0)", settings))) throw NoDevice();
     if (modes_.empty()) return;
     expected_ = read_json(golden_case.path + "/expected.json");
     internals_ = read_json(golden_case.path + "/internals.json");
-    for (const Value &input : head_.at("inputs").items())
+    for (const Value &input : description_.at("inputs").items())
       inputs_.push_back({input.at("name").as_text(), formula_array(input, seed_)});
   }
 
@@ -47,19 +47,19 @@ class ModelCase {
     if (!modes_.empty()) check_formula();
     if (!failures_.empty()) return failures_;
     if (has_mode("eval")) run_eval(symbol.get());
-    for (const std::string &file : head_.get("legacy_symbols").as_texts()) run_legacy(symbol.get(), file);
+    for (const std::string &file : description_.get("legacy_symbols").as_texts()) run_legacy(symbol.get(), file);
     if (has_mode("train")) {
-      const Symbol trained = head_.find("train_symbol") ? load("train_symbol") : load("symbol");
+      const Symbol trained = description_.find("train_symbol") ? load("train_symbol") : load("symbol");
       run_step(trained.get(), "train", 1);
-      if (head_.flag("split2", true)) run_step(trained.get(), "split2", 2);
-      if (head_.find("sgd")) run_sgd(trained.get());
+      if (description_.flag("split2", true)) run_step(trained.get(), "split2", 2);
+      if (description_.find("sgd")) run_sgd(trained.get());
     }
     return failures_;
   }
 
  private:
   Symbol load_file(const std::string &file) { return make<Symbol>(cohort_symbol_load, files_.path_of(file).c_str()); }
-  Symbol load(const std::string &key) { return load_file(head_.at(key).as_text()); }
+  Symbol load(const std::string &key) { return load_file(description_.at(key).as_text()); }
   bool has_mode(const char *mode) const { return std::count(modes_.begin(), modes_.end(), mode) > 0; }
 
   void fail(const std::string &what) { failures_.push_back(run_ + what); }
@@ -75,13 +75,13 @@ class ModelCase {
 
   std::vector<std::string> output_names() const {
     std::vector<std::string> names;
-    for (const Value &output : head_.at("outputs").items()) names.push_back(output.at("name").as_text());
+    for (const Value &output : description_.at("outputs").items()) names.push_back(output.at("name").as_text());
     return names;
   }
 
-  // ---- what is inferred -------------------------------------------------------------------------------------------
+  // ---- shapes and types -------------------------------------------------------------------------------------------
 
-  // Of all outputs inside, variables included, by name.
+  // Compares the shapes and types inferred for all internal outputs, variables included, by name.
   void check_inferred(const cohort_symbol *symbol) {
     const Symbol internals = make<Symbol>(cohort_symbol_internals, symbol);
     run_ = "shapes: ";
@@ -119,27 +119,27 @@ class ModelCase {
 
   static bool is_aux(const Value &param) { return param.at("aux").as_bool(); }
 
-  // The formula gives what it gave when the case was made.
+  // Checks that the formula still gives the values that the case was made with.
   void check_formula() {
     const auto crc_of_params = [&](const std::string &prefix) {
       uint32_t crc = 0;
-      for (const Value &param : head_.at("params").items())
-        crc = crc_with(crc, formula_array(param, seed_, prefix).bytes);
+      for (const Value &param : description_.at("params").items())
+        crc = crc32_update(crc, formula_array(param, seed_, prefix).bytes);
       return crc;
     };
     const auto compare_crc = [&](const char *key, uint32_t found) {
       char text[16];
       std::snprintf(text, sizeof(text), "%08x", found);
-      if (head_.at(key).as_text() != text)
-        fail(std::string(key) + ": expected " + head_.at(key).as_text() + ", found " + text);
+      if (description_.at(key).as_text() != text)
+        fail(std::string(key) + ": expected " + description_.at(key).as_text() + ", found " + text);
     };
     compare_crc("params_crc32", crc_of_params(""));
-    if (head_.find("eval_params_crc32")) compare_crc("eval_params_crc32", crc_of_params("eval_"));
+    if (description_.find("eval_params_crc32")) compare_crc("eval_params_crc32", crc_of_params("eval_"));
     uint32_t crc = 0;
-    for (const NamedArray &input : inputs_) crc = crc_with(crc, input.array.bytes);
+    for (const NamedArray &input : inputs_) crc = crc32_update(crc, input.array.bytes);
     compare_crc("inputs_crc32", crc);
     if (!std::filesystem::exists(files_.path_of("checkpoint-0000.params"))) return;
-    for (const Value &param : head_.at("params").items()) {
+    for (const Value &param : description_.at("params").items()) {
       const std::string name = (is_aux(param) ? "aux:" : "arg:") + param.at("name").as_text();
       compare_arrays(formula_array(param, seed_), read_array(files_.array("checkpoint", name).get()), name, {},
                      failures_);
@@ -148,7 +148,7 @@ class ModelCase {
 
   std::vector<std::string> param_names() const {
     std::vector<std::string> names;
-    for (const Value &param : head_.at("params").items())
+    for (const Value &param : description_.at("params").items())
       if (!is_aux(param)) names.push_back(param.at("name").as_text());
     return names;
   }
@@ -157,13 +157,13 @@ class ModelCase {
 
   // ---- groups -----------------------------------------------------------------------------------------------------
 
-  // What each argument of the symbol wants of gradients.
+  // The grad_req of each argument of the symbol.
   std::vector<const char *> grad_reqs(const cohort_symbol *symbol) const {
     std::vector<const char *> words;
     const std::vector<std::string> params = param_names();
     for (const std::string &name : symbol_names(symbol, COHORT_SYMBOL_ARGUMENTS)) {
       bool wanted = std::count(params.begin(), params.end(), name) > 0;
-      for (const Value &input : head_.at("inputs").items())
+      for (const Value &input : description_.at("inputs").items())
         wanted = wanted || (input.at("name").as_text() == name && input.at("grad").as_bool());
       words.push_back(wanted ? "write" : "null");
     }
@@ -172,12 +172,12 @@ class ModelCase {
 
   Descs descs(bool labels) const {
     Value list = Value::list();
-    for (const Value &input : head_.at("inputs").items())
+    for (const Value &input : description_.at("inputs").items())
       if (input.at("label").as_bool() == labels) list.add(input);
     return make_descs(list);
   }
 
-  Bound bind(const cohort_symbol *symbol, size_t num_devices, bool for_training) {
+  BoundGroup bind(const cohort_symbol *symbol, size_t num_devices, bool for_training) {
     const Descs data = descs(false), label = descs(true);
     const std::vector<std::string> params = param_names();
     std::vector<cohort_context> contexts;
@@ -187,22 +187,22 @@ class ModelCase {
     options.inputs_need_grad = 1;
     options.grad_req_list = words.data();
     options.num_grad_reqs = words.size();
-    std::vector<const char *> places;
-    std::vector<cohort_context> place_contexts;
-    const Value &map = head_.get("group2ctx");
+    std::vector<const char *> ctx_groups;
+    std::vector<cohort_context> ctx_group_contexts;
+    const Value &map = description_.get("group2ctx");
     for (size_t i = 0; !map.is_null() && i < map.keys().size(); ++i) {
-      places.push_back(map.keys()[i].c_str());
-      place_contexts.push_back(context(map.items()[i].as_integer()));
+      ctx_groups.push_back(map.keys()[i].c_str());
+      ctx_group_contexts.push_back(context(map.items()[i].as_integer()));
     }
-    options.ctx_group_names = places.data();
-    options.ctx_group_contexts = place_contexts.data();
-    options.num_ctx_groups = places.size();
-    Bound bound;
+    options.ctx_group_names = ctx_groups.data();
+    options.ctx_group_contexts = ctx_group_contexts.data();
+    options.num_ctx_groups = ctx_groups.size();
+    BoundGroup bound;
     bound.group = make<Group>(cohort_group_create, symbol, contexts.data(), contexts.size(), data.get(), label.get(),
                               c_strings(params).data(), params.size(), static_cast<int32_t>(for_training), &options);
     set_params(bound.group.get(), for_training ? "" : "eval_");
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const bool is_label = head_.at("inputs").items()[i].at("label").as_bool();
+      const bool is_label = description_.at("inputs").items()[i].at("label").as_bool();
       (is_label ? bound.label : bound.data).push_back(to_device(inputs_[i].array, context(0)));
     }
     return bound;
@@ -210,22 +210,22 @@ class ModelCase {
 
   void set_params(cohort_group *group, const std::string &prefix) {
     const Arrays args = make<Arrays>(cohort_arrays_create), aux = make<Arrays>(cohort_arrays_create);
-    for (const Value &param : head_.at("params").items()) {
+    for (const Value &param : description_.at("params").items()) {
       const NDArray array = to_device(formula_array(param, seed_, prefix), context(0));
       check(cohort_arrays_add((is_aux(param) ? aux : args).get(), param.at("name").as_text().c_str(), array.get()));
     }
     check(cohort_group_set_params(group, args.get(), aux.get(), 0));
   }
 
-  static void forward(const Bound &bound, bool is_train) {
+  static void forward(const BoundGroup &bound, bool is_train) {
     check(cohort_group_forward(bound.group.get(), raw(bound.data).data(), bound.data.size(),
                                bound.label.empty() ? nullptr : raw(bound.label).data(), bound.label.size(),
                                static_cast<int32_t>(is_train)));
   }
 
-  void backward(const Bound &bound) {
+  void backward(const BoundGroup &bound) {
     std::vector<NDArray> heads;
-    const Value &descriptions = head_.get("head_grads");
+    const Value &descriptions = description_.get("head_grads");
     for (size_t i = 0; !descriptions.is_null() && i < descriptions.items().size(); ++i)
       heads.push_back(to_device(formula_array(descriptions.items()[i], seed_), context(0)));
     check(cohort_group_backward(bound.group.get(), heads.empty() ? nullptr : raw(heads).data(), heads.size()));
@@ -235,7 +235,7 @@ class ModelCase {
 
   void run_eval(const cohort_symbol *symbol) {
     run_ = "eval: ";
-    const Bound bound = bind(symbol, 1, false);
+    const BoundGroup bound = bind(symbol, 1, false);
     forward(bound, false);
     const size_t before = failures_.size();
     compare_outputs(bound.group.get(), "eval", expected_.at("tolerance").at("eval"));
@@ -243,7 +243,7 @@ class ModelCase {
     run_.clear();
   }
 
-  // A symbol in an older form is the same network.
+  // Checks that a symbol in an older JSON form is the same network.
   void run_legacy(const cohort_symbol *symbol, const std::string &file) {
     const Symbol older = load_file(file);
     const size_t before = failures_.size();
@@ -254,10 +254,10 @@ class ModelCase {
     for (size_t i = before; i < failures_.size(); ++i) failures_[i].insert(0, file + ": ");
   }
 
-  // Forward and backward with the batch split over so many devices.
+  // Runs forward and backward with the batch split over `num_devices` devices.
   void run_step(const cohort_symbol *symbol, const std::string &run, size_t num_devices) {
     run_ = run + ": ";
-    const Bound bound = bind(symbol, num_devices, true);
+    const BoundGroup bound = bind(symbol, num_devices, true);
     forward(bound, true);
     const std::vector<double> losses = losses_of(bound);
     backward(bound);
@@ -274,32 +274,33 @@ class ModelCase {
     compare_gradients(bound.group.get(), same_grads ? train : expected,
                       tolerance.at(own_grads && !same_grads ? "split2_grad" : "grad"), num_devices);
     if (const Value *aux = expected.find("aux"))
-      compare_kept(bound.group.get(), *aux, tolerance.at(num_devices > 1 ? "split2_aux" : "aux"), true);
+      compare_averages(bound.group.get(), *aux, tolerance.at(num_devices > 1 ? "split2_aux" : "aux"), true);
     run_.clear();
   }
 
   void run_sgd(const cohort_symbol *symbol) {
     run_ = "sgd: ";
-    const Value &how = head_.at("sgd"), &expected = expected_.at("sgd"), &tolerance = expected_.at("tolerance");
-    const Bound bound = bind(symbol, 1, true);
+    const Value &sgd = description_.at("sgd"), &expected = expected_.at("sgd"), &tolerance = expected_.at("tolerance");
+    const BoundGroup bound = bind(symbol, 1, true);
     Value settings = Value::object();
-    settings.set("learning_rate", how.at("lr"));
-    settings.set("momentum", how.at("momentum"));
-    settings.set("wd", how.at("wd"));
+    settings.set("learning_rate", sgd.at("lr"));
+    settings.set("momentum", sgd.at("momentum"));
+    settings.set("wd", sgd.at("wd"));
     const OptimizerObject optimizer =
-        make_sgd(symbol, COHORT_UPDATE_ON_STORE, settings, how.at("rescale_grad").as_real());
+        make_sgd(symbol, COHORT_UPDATE_ON_STORE, settings, sgd.at("rescale_grad").as_real());
     for (const std::string &name : param_names())
       check(cohort_optimizer_set_mult(optimizer.handle.get(), name.c_str(), 1, 1));
     const std::vector<double> losses = expected.get("losses").as_reals();
-    for (size_t k = 0; k < static_cast<size_t>(how.at("steps").as_integer()); ++k) {
+    for (size_t k = 0; k < static_cast<size_t>(sgd.at("steps").as_integer()); ++k) {
       forward(bound, true);
       if (k < losses.size())
         compare_number("loss of step " + std::to_string(k), losses[k], losses_of(bound).at(0), loss_rtol("sgd_loss"));
       backward(bound);
       check(cohort_group_update(bound.group.get(), optimizer.handle.get(), optimizer.mode));
     }
-    compare_kept(bound.group.get(), expected.at("params"), tolerance.at("sgd_param"), false);
-    if (const Value *aux = expected.find("aux")) compare_kept(bound.group.get(), *aux, tolerance.at("sgd_aux"), true);
+    compare_averages(bound.group.get(), expected.at("params"), tolerance.at("sgd_param"), false);
+    if (const Value *aux = expected.find("aux"))
+      compare_averages(bound.group.get(), *aux, tolerance.at("sgd_aux"), true);
     run_.clear();
   }
 
@@ -308,7 +309,7 @@ class ModelCase {
   // ---- comparisons ------------------------------------------------------------------------------------------------
 
   bool holds_detections(size_t output) const {
-    const std::vector<int64_t> list = head_.get("detections").as_integers();
+    const std::vector<int64_t> list = description_.get("detections").as_integers();
     return std::count(list.begin(), list.end(), static_cast<int64_t>(output)) > 0;
   }
 
@@ -330,10 +331,10 @@ class ModelCase {
     }
   }
 
-  // One for each device. The parts of outputs and labels that belong to it are those of its slice.
-  std::vector<double> losses_of(const Bound &bound) const {
+  // One loss per device, from the device's outputs and its slice of the inputs.
+  std::vector<double> losses_of(const BoundGroup &bound) const {
     std::vector<double> losses;
-    const Value *const loss = head_.find("loss");
+    const Value *const loss = description_.find("loss");
     if (!loss) return losses;
     const cohort_group *const group = bound.group.get();
     for (size_t device = 0; device < num_devices(group); ++device) {
@@ -342,18 +343,18 @@ class ModelCase {
         outputs.push_back(read_array(make<NDArray>(cohort_group_array, group, COHORT_GROUP_OUTPUTS, i, device).get()));
       int64_t begin = 0, end = 0;
       check(cohort_group_slice(group, device, &begin, &end));
-      std::vector<NamedArray> parts;
+      std::vector<NamedArray> slices;
       for (size_t i = 0; i < inputs_.size(); ++i) {
-        const double axis = head_.at("inputs").items()[i].number("batch_axis", -1);  // negative: not split
-        parts.push_back(
-            {inputs_[i].name, axis < 0 ? inputs_[i].array : part_of(inputs_[i].array, size_t(axis), begin, end)});
+        const double axis = description_.at("inputs").items()[i].number("batch_axis", -1);  // negative: not split
+        slices.push_back(
+            {inputs_[i].name, axis < 0 ? inputs_[i].array : slice_of(inputs_[i].array, size_t(axis), begin, end)});
       }
-      losses.push_back(loss_of(*loss, outputs, parts));
+      losses.push_back(loss_of(*loss, outputs, slices));
     }
     return losses;
   }
 
-  // Of parameters the sum over the devices, of inputs the whole batch.
+  // Gradients of parameters, summed over the devices, and of inputs, for the whole batch.
   std::vector<NamedArray> gradients_of(const cohort_group *group) const {
     std::vector<NamedArray> gradients;
     const std::vector<std::string> params = group_names(group, COHORT_GROUP_GRADS);
@@ -371,7 +372,7 @@ class ModelCase {
       gradients.push_back({params[i], std::move(sum)});
     }
     size_t index = 0;
-    for (const Value &input : head_.at("inputs").items()) {
+    for (const Value &input : description_.at("inputs").items()) {
       if (input.at("label").as_bool()) continue;
       if (input.at("grad").as_bool())
         gradients.push_back(
@@ -392,10 +393,10 @@ class ModelCase {
       } else if (const Value *limit = zeros.find(gradient.name)) {
         const double norm = digest_of(gradient.array)[0];
         if (!(norm <= limit->as_real()))
-          fail("gradient of " + gradient.name + ": expected zeros, at most " + number_text(limit->as_real()) +
-               " in all, found " + number_text(norm));
+          fail("gradient of " + gradient.name + ": expected zeros, a norm of at most " + number_text(limit->as_real()) +
+               ", found " + number_text(norm));
       } else {
-        continue;  // of an input, which a split run does not say
+        continue;  // of an input: split runs do not record these
       }
       ++num_found;
     }
@@ -406,8 +407,8 @@ class ModelCase {
     errors.report(run_ + "gradient of", tolerance, failures_);
   }
 
-  // Parameters, or auxiliary states: the mean over the devices.
-  void compare_kept(const cohort_group *group, const Value &expected, const Value &tolerance, bool aux) {
+  // Compares parameters or auxiliary states, averaged over the devices.
+  void compare_averages(const cohort_group *group, const Value &expected, const Value &tolerance, bool aux) {
     cohort_arrays *raw_args = nullptr, *raw_aux = nullptr;
     check(cohort_group_copy_params(group, &raw_args, &raw_aux));
     const Arrays args(raw_args), states(raw_aux);
@@ -421,33 +422,33 @@ class ModelCase {
     errors.report(run_ + (aux ? "state" : "parameter"), tolerance, failures_);
   }
 
-  // Of the operators inside, in order of execution, the first whose output is not as recorded.
-  void name_first_difference(const Bound &bound) {
-    struct Seen {
+  // Names the first operator, in order of execution, whose output differs from the recorded digest.
+  void name_first_difference(const BoundGroup &bound) {
+    struct Search {
       const Value &expected;
       std::string first;
-    } seen = {internals_.at("eval"), ""};
-    const cohort_monitor_fn look = [](const char *name, cohort_ndarray *array, void *user_data) {
-      Seen &to = *static_cast<Seen *>(user_data);
-      const Value *digest = to.expected.find(name);
-      if (!digest || !to.first.empty()) return;
+    } search = {internals_.at("eval"), ""};
+    const cohort_monitor_fn compare_output = [](const char *name, cohort_ndarray *array, void *user_data) {
+      Search &search = *static_cast<Search *>(user_data);
+      const Value *digest = search.expected.find(name);
+      if (!digest || !search.first.empty()) return;
       const double error = digest_error(digest->as_reals(), digest_of(read_array(array)));
       if (!(error <= kDifferentOperator))
-        to.first = std::string(name) + " is the first that differs, by " + number_text(error);
+        search.first = std::string(name) + " is the first that differs, by " + number_text(error);
     };
-    check(cohort_group_set_monitor(bound.group.get(), look, &seen, 0));
+    check(cohort_group_set_monitor(bound.group.get(), compare_output, &search, 0));
     forward(bound, false);
-    fail(seen.first.empty() ? "operator by operator, none differs" : seen.first);
+    fail(search.first.empty() ? "no operator's output differs" : search.first);
   }
 
-  const Value head_, shapes_;
+  const Value description_, shapes_;
   CaseFiles files_;
   const Settings settings_;
   const uint32_t seed_;
   const std::vector<std::string> modes_;
   Value expected_, internals_;
-  std::vector<NamedArray> inputs_;  // in the order of the head
-  std::string run_;                 // what lines of failures start with
+  std::vector<NamedArray> inputs_;  // in the order of the description
+  std::string run_;                 // prefix of the failure lines
   std::vector<std::string> failures_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kDotSeed = 3334;
 constexpr int kElements = 8;
 
-int64_t place_of(uint32_t k, int64_t size) {
+int64_t element_index(uint32_t k, int64_t size) {
   return int64_t((uint64_t{formula_bits(k + 1, 0, 0)} * uint64_t(size)) >> 32);
 }
 
@@ -60,16 +60,16 @@ std::vector<double> digest_of(const HostArray &array) {
     dot += x * formula_unit(kDotSeed, 0, static_cast<uint32_t>(i));
   }
   std::vector<double> digest = {std::sqrt(squares), absolutes, largest, sum, dot};
-  for (uint32_t k = 0; size > 0 && k < kElements; ++k) digest.push_back(array.real(place_of(k, size)));
+  for (uint32_t k = 0; size > 0 && k < kElements; ++k) digest.push_back(array.real(element_index(k, size)));
   return digest;
 }
 
 double digest_error(const std::vector<double> &expected, const std::vector<double> &found) {
   enum { kNorm, kAbsolutes, kLargest, kSum, kDot, kFirstElement };
-  if (expected.size() < kFirstElement || found.size() < kFirstElement) throw BadCase("a digest of too few numbers");
+  if (expected.size() < kFirstElement || found.size() < kFirstElement) throw BadCase("a digest has too few numbers");
   double worst = 0;
   for (size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
-    if (i == kAbsolutes) continue;  // a scale, no more
+    if (i == kAbsolutes) continue;  // only the scale of kSum
     const double scale = i == kNorm || i == kDot ? expected[kNorm]
                          : i == kSum             ? expected[kAbsolutes]
                                                  : expected[kLargest];
@@ -85,17 +85,17 @@ void DigestErrors::add(const std::string &name, const std::vector<double> &expec
 }
 
 void DigestErrors::report(const std::string &what, const Value &tolerance, std::vector<std::string> &failures) const {
-  const double most = tolerance.at("rtol").as_real(), most_of_all = tolerance.at("rtol_all").as_real();
+  const double rtol = tolerance.at("rtol").as_real(), rtol_all = tolerance.at("rtol_all").as_real();
   const auto beyond = [&](double limit) {
     return size_t(std::count_if(entries_.begin(), entries_.end(), [=](const Entry &e) { return !(e.error <= limit); }));
   };
-  const size_t may_be_beyond = std::max<size_t>(entries_.size() / 20, 1);
-  const double limit = beyond(most) > may_be_beyond ? most : most_of_all;
+  const size_t num_exceptions = std::max<size_t>(entries_.size() / 20, 1);
+  const double limit = beyond(rtol) > num_exceptions ? rtol : rtol_all;
   for (const Entry &entry : entries_)
     if (!(entry.error <= limit))
       failures.push_back(what + ' ' + entry.name + ": digest error " + number_text(entry.error) + ", at most " +
                          number_text(limit) + " is allowed (" + std::to_string(beyond(limit)) + " of " +
-                         std::to_string(entries_.size()) + " are beyond)");
+                         std::to_string(entries_.size()) + " exceed it)");
 }
 
 double loss_of(const Value &loss, const std::vector<HostArray> &outputs, const std::vector<NamedArray> &inputs) {
@@ -129,30 +129,31 @@ double loss_of(const Value &loss, const std::vector<HostArray> &outputs, const s
   return sum / double(size);
 }
 
-HostArray part_of(const HostArray &array, size_t axis, int64_t begin, int64_t end) {
-  HostArray part = array;
+HostArray slice_of(const HostArray &array, size_t axis, int64_t begin, int64_t end) {
+  HostArray slice = array;
   if (axis >= array.shape.size()) throw BadCase("no axis " + std::to_string(axis) + " in " + shape_text(array.shape));
-  part.shape[axis] = end - begin;
-  part.bytes.clear();
+  slice.shape[axis] = end - begin;
+  slice.bytes.clear();
   size_t inner = array.bytes.size() / static_cast<size_t>(array.size());
   int64_t outer = 1;
   for (size_t i = 0; i < axis; ++i) outer *= array.shape[i];
   for (size_t i = axis + 1; i < array.shape.size(); ++i) inner *= static_cast<size_t>(array.shape[i]);
   for (int64_t i = 0; i < outer; ++i) {
     const auto line = array.bytes.begin() + i * array.shape[axis] * int64_t(inner);
-    part.bytes.insert(part.bytes.end(), line + begin * int64_t(inner), line + end * int64_t(inner));
+    slice.bytes.insert(slice.bytes.end(), line + begin * int64_t(inner), line + end * int64_t(inner));
   }
-  return part;
+  return slice;
 }
 
 void blank_rows(HostArray &detections) {
-  if (detections.dtype != COHORT_DTYPE_FLOAT32 || detections.shape.empty()) throw BadCase("detections of no float32");
+  if (detections.dtype != COHORT_DTYPE_FLOAT32 || detections.shape.empty())
+    throw BadCase("detections are not float32 or have no axes");
   const int64_t width = detections.shape.back();
   for (int64_t row = 0; row < detections.size(); row += width) {
     if (detections.real(row) != -1) continue;
-    const float none = -1;
+    const float blank = -1;
     for (int64_t i = row; i < row + width; ++i)
-      std::memcpy(detections.bytes.data() + size_t(i) * sizeof(float), &none, sizeof(none));
+      std::memcpy(detections.bytes.data() + size_t(i) * sizeof(float), &blank, sizeof(blank));
   }
 }
 

@@ -15,7 +15,7 @@ uint32_t mix(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-constexpr uint32_t kPlanes = 500000;  // of the numbers that a plane has in common
+constexpr uint32_t kPlanes = 500000;  // stream offset of the values that all elements of a plane share
 
 }  // namespace
 
@@ -35,9 +35,9 @@ HostArray formula_array(const Value &description, uint32_t seed, const std::stri
       std::memcpy(array.bytes.data() + i * sizeof(float), &element, sizeof(float));
     }
   };
-  const Value *const how = description.find("fill");
-  const std::string kind = how ? how->at("kind").as_text() : "real";
-  const Value &numbers = how ? *how : description;
+  const Value *const fill_rule = description.find("fill");
+  const std::string kind = fill_rule ? fill_rule->at("kind").as_text() : "real";
+  const Value &numbers = fill_rule ? *fill_rule : description;
   if (kind == "real" || kind == "planes") {
     const double offset = numbers.number(prefix + "offset", numbers.at("offset").as_real());
     const double scale = numbers.number(prefix + "scale", numbers.at("scale").as_real());
@@ -62,7 +62,7 @@ HostArray formula_array(const Value &description, uint32_t seed, const std::stri
   } else if (kind == "list") {
     const std::vector<double> values = numbers.at("values").as_reals();
     if (values.size() != count)
-      throw BadCase("expected " + std::to_string(count) + " values, found " + how->describe());
+      throw BadCase("expected " + std::to_string(count) + " values, found " + fill_rule->describe());
     fill([&](uint32_t i) { return values[i]; });
   } else {
     throw BadCase("there is no way to fill called '" + kind + "'");
@@ -75,7 +75,7 @@ NDArray to_device(const HostArray &array, const cohort_context &context) {
                        array.shape.data(), static_cast<int32_t>(array.shape.size()), array.dtype, &context);
 }
 
-uint32_t crc_with(uint32_t crc, const std::vector<unsigned char> &bytes) {
+uint32_t crc32_update(uint32_t crc, const std::vector<unsigned char> &bytes) {
   static const std::array<uint32_t, 256> table = [] {
     std::array<uint32_t, 256> entries{};
     for (uint32_t i = 0; i < 256; ++i) {

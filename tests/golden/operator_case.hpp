@@ -9,7 +9,7 @@
 
 namespace golden {
 
-// Gives a line for each thing that is not as expected; none: it passed.
+// Returns a line for each difference; none: the case passed.
 std::vector<std::string> run_operator_case(const GoldenCase &golden_case, const Settings &settings);
 
 }  // namespace golden

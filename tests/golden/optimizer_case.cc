@@ -9,11 +9,11 @@
 namespace golden {
 namespace {
 
-// Settings as the calls take them.
-struct Pairs {
+// Keys and values of settings as the C functions take them.
+struct SettingTexts {
   std::vector<std::string> keys, values;
 
-  explicit Pairs(const Value &settings, const std::string &without = "") {
+  explicit SettingTexts(const Value &settings, const std::string &without = "") {
     for (const std::string &key : settings.keys()) {
       if (key == without) continue;
       keys.push_back(key);
@@ -25,38 +25,39 @@ struct Pairs {
 class OptimizerCase {
  public:
   OptimizerCase(const GoldenCase &golden_case, const Settings &settings)
-      : head_(read_json(golden_case.path + "/optimizer.json")),
+      : description_(read_json(golden_case.path + "/optimizer.json")),
         files_(golden_case, {{"arrays", "arrays.params"}}),
         context_(context_of("cpu(0)", settings)),
-        params_(head_.at("params").as_texts()),
-        tolerance_{head_.number("rtol", 0), head_.number("atol", 0)},
-        state_tolerance_{head_.number("state_rtol", tolerance_.rtol), head_.number("state_atol", tolerance_.atol)} {
+        params_(description_.at("params").as_texts()),
+        tolerance_{description_.number("rtol", 0), description_.number("atol", 0)},
+        state_tolerance_{description_.number("state_rtol", tolerance_.rtol),
+                         description_.number("state_atol", tolerance_.atol)} {
     if (!exists(context_)) throw NoDevice();
   }
 
-  // At one go; and by an optimizer that saves its states half the way, and another one that goes on from them.
+  // Runs all steps with one optimizer; then again, with a second optimizer that loads the states of the first halfway.
   std::vector<std::string> run() {
     run_once(-1, "");
-    run_once(head_.at("steps").as_integer() / 2, "after states were loaded, ");
+    run_once(description_.at("steps").as_integer() / 2, "after states were loaded, ");
     return failures_;
   }
 
  private:
   Optimizer create() const {
-    const Pairs settings(head_.at("settings"));
+    const SettingTexts settings(description_.at("settings"));
     Optimizer made =
-        make<Optimizer>(cohort_optimizer_create, head_.at("optimizer").as_text().c_str(),
+        make<Optimizer>(cohort_optimizer_create, description_.at("optimizer").as_text().c_str(),
                         c_strings(settings.keys).data(), c_strings(settings.values).data(), settings.keys.size());
-    const Value &schedule = head_.get("schedule");
+    const Value &schedule = description_.get("schedule");
     if (!schedule.is_null()) {
-      const Pairs how(schedule, "name");
+      const SettingTexts texts(schedule, "name");
       check(cohort_optimizer_set_lr_schedule(made.get(), schedule.at("name").as_text().c_str(),
-                                             c_strings(how.keys).data(), c_strings(how.values).data(),
-                                             how.keys.size()));
+                                             c_strings(texts.keys).data(), c_strings(texts.values).data(),
+                                             texts.keys.size()));
     }
     for (const std::string &param : params_) {
       const auto mult = [&](const char *which) {
-        const Value &all = head_.get(which);
+        const Value &all = description_.get(which);
         return all.is_null() ? -1 : all.number(param, -1);
       };
       check(cohort_optimizer_set_mult(made.get(), param.c_str(), mult("lr_mult"), mult("wd_mult")));
@@ -64,11 +65,11 @@ class OptimizerCase {
     return made;
   }
 
-  void run_once(int64_t saved_after, const std::string &how) {
+  void run_once(int64_t saved_after, const std::string &prefix) {
     Optimizer optimizer = create();
     std::map<std::string, NDArray> weights;
     for (const std::string &param : params_) weights[param] = input("weight:0:" + param);
-    const int64_t steps = head_.at("steps").as_integer();
+    const int64_t steps = description_.at("steps").as_integer();
     for (int64_t step = 1; step <= steps; ++step) {
       if (step - 1 == saved_after) {
         const std::string states = states_of(optimizer.get());
@@ -79,10 +80,10 @@ class OptimizerCase {
       for (const std::string &param : params_) {
         const NDArray grad = input("grad" + at + param);
         check(cohort_optimizer_update(optimizer.get(), param.c_str(), 0, weights[param].get(), grad.get()));
-        compare_with("weight" + at + param, weights[param].get(), tolerance_, how);
+        compare_with("weight" + at + param, weights[param].get(), tolerance_, prefix);
       }
     }
-    compare_states(states_of(optimizer.get()), how);
+    compare_states(states_of(optimizer.get()), prefix);
   }
 
   static std::string states_of(const cohort_optimizer *optimizer) {
@@ -93,20 +94,20 @@ class OptimizerCase {
     return states;
   }
 
-  // The arrays are the end of what is saved, a .params file, which begins with its mark.
-  void compare_states(const std::string &states, const std::string &how) {
-    const char mark[] = "\x12\x01\0\0\0\0\0\0\0\0\0\0\0\0\0";  // 15 of its 16 bytes; the last is 0, too
-    const size_t begin = states.find(std::string(mark, sizeof(mark)));
-    if (begin == std::string::npos) return failures_.push_back(how + "states: there are no arrays");
+  // Saved states end with a .params file, which is found by its magic number.
+  void compare_states(const std::string &states, const std::string &prefix) {
+    const char magic[] = "\x12\x01\0\0\0\0\0\0\0\0\0\0\0\0\0";  // 16 bytes with the ending zero
+    const size_t begin = states.find(std::string(magic, sizeof(magic)));
+    if (begin == std::string::npos) return failures_.push_back(prefix + "states: there are no arrays");
     const auto arrays = make<Arrays>(cohort_arrays_load_memory, states.data() + begin, states.size() - begin, nullptr);
     for (const std::string &param : params_) {
-      int64_t index = 0;
-      for (const Value &name : head_.at("states").items()) {
-        const std::string own = std::to_string(index++) + "/0/" + param;
-        if (name.is_null()) continue;  // of no counterpart in MXNet
-        const auto place = query<size_t>(cohort_arrays_find, arrays.get(), own.c_str());
-        const auto found = make<NDArray>(cohort_arrays_get, arrays.get(), place);
-        compare_with("state:" + name.as_text() + ":" + param, found.get(), state_tolerance_, how);
+      int64_t number = 0;
+      for (const Value &name : description_.at("states").items()) {
+        const std::string own = std::to_string(number++) + "/0/" + param;
+        if (name.is_null()) continue;  // MXNet keeps no such state
+        const auto index = query<size_t>(cohort_arrays_find, arrays.get(), own.c_str());
+        const auto found = make<NDArray>(cohort_arrays_get, arrays.get(), index);
+        compare_with("state:" + name.as_text() + ":" + param, found.get(), state_tolerance_, prefix);
       }
     }
   }
@@ -114,11 +115,12 @@ class OptimizerCase {
   NDArray input(const std::string &name) { return copy_of(files_.array("arrays", name).get(), context_); }
 
   void compare_with(const std::string &name, const cohort_ndarray *found, const Tolerance &tolerance,
-                    const std::string &how) {
-    compare_arrays(read_array(files_.array("arrays", name).get()), read_array(found), how + name, tolerance, failures_);
+                    const std::string &prefix) {
+    compare_arrays(read_array(files_.array("arrays", name).get()), read_array(found), prefix + name, tolerance,
+                   failures_);
   }
 
-  const Value head_;
+  const Value description_;
   CaseFiles files_;
   const cohort_context context_;
   const std::vector<std::string> params_;

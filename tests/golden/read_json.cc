@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file that includes the JSON library.
+// JSON to values and back: the only file that includes the JSON library.
 #include <fstream>
 #include <nlohmann/json.hpp>
 

@@ -18,10 +18,10 @@
 namespace golden {
 namespace {
 
-// What a child writes of each case: a line "-TEXT" for each failure, then a line with the verdict; and before it ends
-// for want of a device that works, a line of its own.
+// A child writes for each case a line "-TEXT" for each failure, then a line with the verdict. A child that ends because
+// a device is broken writes kBrokenDeviceLine last.
 constexpr char kFailureLine = '-';
-constexpr char kEndsLine[] = "E";
+constexpr char kBrokenDeviceLine[] = "E";
 constexpr char kVerdictLetters[] = "PFS";  // in the order of Verdict
 
 void write_all(int file, const std::string &text) {
@@ -41,14 +41,13 @@ std::string encode(const Outcome &outcome) {
   return text + kVerdictLetters[static_cast<int>(outcome.verdict)] + '\n';
 }
 
-struct Child {
+struct ChildProcess {
   pid_t process = -1;
-  int file = -1;       // its outcomes
-  std::string buffer;  // of them, what is not yet used
+  int file = -1;       // outcomes are read from here
+  std::string buffer;  // bytes that were read but not yet used
 };
 
-// Whether the GPUs that stand in for the cases' contexts do as they are told: one that has had a fault never does
-// again, in this process.
+// Whether the GPUs among the contexts still work. After a fault a GPU stays unusable until the process ends.
 bool devices_work(const Settings &settings) {
   try {
     const int64_t length = 1;
@@ -64,7 +63,7 @@ bool devices_work(const Settings &settings) {
   return true;
 }
 
-Child start(const std::vector<GoldenCase> &cases, size_t first, const Settings &settings) {
+ChildProcess start(const std::vector<GoldenCase> &cases, size_t first, const Settings &settings) {
   int ends[2];
   std::fflush(nullptr);
   if (pipe(ends) != 0) throw std::runtime_error("cannot make a pipe");
@@ -77,7 +76,7 @@ Child start(const std::vector<GoldenCase> &cases, size_t first, const Settings &
       std::fflush(stdout);
       write_all(ends[1], encode(outcome));
       if (outcome.verdict != Verdict::kFailed || devices_work(settings)) continue;
-      write_all(ends[1], std::string(kEndsLine) + '\n');
+      write_all(ends[1], std::string(kBrokenDeviceLine) + '\n');
       break;
     }
     std::exit(0);
@@ -86,8 +85,8 @@ Child start(const std::vector<GoldenCase> &cases, size_t first, const Settings &
   return {process, ends[0], ""};
 }
 
-// The next line a child writes. False if it ends, or takes longer than the limit.
-bool read_line(Child &child, int limit_s, std::string &line, bool &late) {
+// Reads the next line of a child. Returns false if the child has ended, or sets *late if the limit has passed.
+bool read_line(ChildProcess &child, int limit_s, std::string &line, bool &late) {
   for (;;) {
     const size_t end = child.buffer.find('\n');
     if (end != std::string::npos) {
@@ -105,8 +104,8 @@ bool read_line(Child &child, int limit_s, std::string &line, bool &late) {
   }
 }
 
-// How a child ended; "" if as it should.
-std::string finish(Child &child) {
+// Waits for a child to end and says how it failed; "" if it did not.
+std::string wait_for_end(ChildProcess &child) {
   close(child.file);
   int status = 0;
   waitpid(child.process, &status, 0);
@@ -115,13 +114,14 @@ std::string finish(Child &child) {
   return "";
 }
 
-// False if the child has ended before the outcome was complete; *ends: on purpose.
-bool read_outcome(Child &child, int limit_s, Outcome &outcome, bool *ends) {
+// Reads a case's outcome. Returns false if it is incomplete; *gave_up is set if the child ended because of a broken
+// GPU.
+bool read_outcome(ChildProcess &child, int limit_s, Outcome &outcome, bool *gave_up) {
   std::string line;
   bool late = false;
   while (read_line(child, limit_s, line, late)) {
-    *ends = line == kEndsLine;
-    if (*ends) return false;
+    *gave_up = line == kBrokenDeviceLine;
+    if (*gave_up) return false;
     if (!line.empty() && line[0] == kFailureLine) {
       outcome.failures.push_back(line.substr(1));
       continue;
@@ -151,7 +151,7 @@ std::vector<std::string> run_case(const GoldenCase &golden_case, const Settings 
   return {};
 }
 
-// The operator of which a failure says that it has no kernel on a device; "" if it says something else.
+// The operator that has no kernel on a device, according to a failure; "" if the failure is another one.
 std::string lacking_operator(const std::string &failure) {
   static const std::string kBefore = "operator ", kAfter = " has no kernel on ";
   const size_t end = failure.find(kAfter);
@@ -187,18 +187,19 @@ Outcome replay(const GoldenCase &golden_case, const Settings &settings) {
   return outcome;
 }
 
-void replay_apart(const std::vector<GoldenCase> &cases, const Settings &settings, int limit_s, const Report &report) {
+void replay_in_children(const std::vector<GoldenCase> &cases, const Settings &settings, int limit_s,
+                        const Report &report) {
   for (size_t i = 0; i < cases.size();) {
-    Child child = start(cases, i, settings);
+    ChildProcess child = start(cases, i, settings);
     Outcome outcome;
-    bool ends = false;
-    while (i < cases.size() && read_outcome(child, limit_s, outcome, &ends)) {
+    bool gave_up = false;
+    while (i < cases.size() && read_outcome(child, limit_s, outcome, &gave_up)) {
       report(cases[i++], outcome);
       outcome = Outcome();
     }
-    const std::string end = finish(child);
-    if (ends) continue;
-    if (i < cases.size()) {  // ended within this case
+    const std::string end = wait_for_end(child);
+    if (gave_up) continue;
+    if (i < cases.size()) {  // it ended during this case
       outcome.verdict = Verdict::kFailed;
       if (outcome.failures.empty()) outcome.failures.push_back(end.empty() ? "the process ended" : end);
       report(cases[i++], outcome);

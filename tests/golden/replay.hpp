@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays cases, each one's outcome apart from all others: a case that kills or hangs the process fails, or a GPU, and
-// the next one gets a new process.
+// Replays cases in isolation: a case that crashes or hangs its process, or breaks a GPU, fails alone, and the next one
+// runs in a new process.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,17 @@ enum class Verdict { kPassed, kFailed, kSkipped };
 
 struct Outcome {
   Verdict verdict = Verdict::kFailed;
-  std::vector<std::string> failures;  // a line each; of a skipped case the reason
+  std::vector<std::string> failures;  // one line each; the reason if the case is skipped
 };
 
 // Called with each case's outcome, in order.
 using Report = std::function<void(const GoldenCase &, const Outcome &)>;
 
-// In this process. A handle that the case leaves alive is a failure.
+// Replays a case in this process. It fails if a handle that it made is alive at the end.
 Outcome replay(const GoldenCase &golden_case, const Settings &settings);
 
-// In child processes. A case may take `limit_s` seconds. The library must not have been used in this process.
-void replay_apart(const std::vector<GoldenCase> &cases, const Settings &settings, int limit_s, const Report &report);
+// Replays cases in child processes. A case may take `limit_s` seconds. This process must not have used the library.
+void replay_in_children(const std::vector<GoldenCase> &cases, const Settings &settings, int limit_s,
+                        const Report &report);
 
 }  // namespace golden

@@ -26,7 +26,7 @@ const StepTable &steps() {
   return table;
 }
 
-// The class of error that each of the format's words stands for.
+// The error code of each error class of the format.
 int32_t error_code(const std::string &word) {
   static const std::map<std::string, int32_t> codes = {
       {"too_many_slices", COHORT_ERROR_INVALID_ARGUMENT},
@@ -70,7 +70,7 @@ std::string quoted(const CallError &error) {
   return std::string(cohort_error_code_text(error.code)) + " '" + error.what() + "'";
 }
 
-// Runs one step and compares. False if what it should have done is not done, so that going on makes no sense.
+// Runs one step and compares. Returns false if it failed unexpectedly: later steps depend on its effect.
 bool run_step(Scenario &scenario, const Value &step, const Tolerance &tolerance, std::vector<std::string> &failures) {
   const Value &expected = step.get("expect");
   const Value *error = expected.is_object() ? expected.find("error") : nullptr;
@@ -99,8 +99,8 @@ bool run_step(Scenario &scenario, const Value &step, const Tolerance &tolerance,
   return true;
 }
 
-bool has_devices(const Value &head, const Settings &settings) {
-  for (const Value &step : head.at("steps").items()) {
+bool has_devices(const Value &description, const Settings &settings) {
+  for (const Value &step : description.at("steps").items()) {
     if (!step.get("contexts").is_null())
       for (const std::string &text : step.get("contexts").as_texts())
         if (!exists(context_of(text, settings))) return false;
@@ -120,10 +120,10 @@ bool exists(const cohort_context &context) {
   return static_cast<size_t>(context.device_id) < query<size_t>(cohort_num_devices, context.device_type);
 }
 
-Scenario::Scenario(const GoldenCase &golden_case, const Value &head, const Settings &replay)
+Scenario::Scenario(const GoldenCase &golden_case, const Value &description, const Settings &replay)
     : settings(replay),
-      files(golden_case, texts_by_key(head.get("files"))),
-      symbol_files(texts_by_key(head.get("symbols"))) {}
+      files(golden_case, texts_by_key(description.get("files"))),
+      symbol_files(texts_by_key(description.get("symbols"))) {}
 
 const cohort_symbol *Scenario::symbol(const std::string &key) {
   const auto loaded = symbols.find(key);
@@ -161,28 +161,28 @@ std::vector<cohort_context> Scenario::contexts(const Value &list) const {
 }
 
 std::vector<std::string> run_scenario(const GoldenCase &golden_case, const Settings &settings) {
-  const Value head = read_json(golden_case.path + "/scenario.json");
-  if (head.at("format").as_text() != "cohort-golden-group-1")
-    throw BadCase("format '" + head.at("format").as_text() + "', not 'cohort-golden-group-1'");
-  if (!has_devices(head, settings)) throw NoDevice();
-  Scenario scenario(golden_case, head, settings);
+  const Value description = read_json(golden_case.path + "/scenario.json");
+  if (description.at("format").as_text() != "cohort-golden-group-1")
+    throw BadCase("format '" + description.at("format").as_text() + "', not 'cohort-golden-group-1'");
+  if (!has_devices(description, settings)) throw NoDevice();
+  Scenario scenario(golden_case, description, settings);
   std::vector<std::string> failures;
-  const std::vector<Value> &all = head.at("steps").items();
+  const std::vector<Value> &all = description.at("steps").items();
   for (size_t i = 0; i < all.size(); ++i) {
-    const std::string place = "step " + std::to_string(i) + ' ' + all[i].at("op").as_text() + ": ";
-    const Tolerance tolerance = {all[i].number("rtol", head.number("rtol", 0)),
-                                 all[i].number("atol", head.number("atol", 0))};
+    const std::string prefix = "step " + std::to_string(i) + ' ' + all[i].at("op").as_text() + ": ";
+    const Tolerance tolerance = {all[i].number("rtol", description.number("rtol", 0)),
+                                 all[i].number("atol", description.number("atol", 0))};
     if (settings.verbose)
       std::printf("  %s: step %zu %s\n", golden_case.name.c_str(), i, all[i].at("op").as_text().c_str());
     std::vector<std::string> differences;
-    bool goes_on = false;
+    bool may_continue = false;
     try {
-      goes_on = run_step(scenario, all[i], tolerance, differences);
-    } catch (const std::exception &error) {  // of the runner or the case; of the library they are handled above
+      may_continue = run_step(scenario, all[i], tolerance, differences);
+    } catch (const std::exception &error) {  // from the runner or the case; run_step handles the library's errors
       differences.push_back(error.what());
     }
-    for (const std::string &difference : differences) failures.push_back(place + difference);
-    if (!goes_on) break;
+    for (const std::string &difference : differences) failures.push_back(prefix + difference);
+    if (!may_continue) break;
   }
   return failures;
 }

@@ -16,23 +16,23 @@
 
 namespace golden {
 
-// How cases are replayed.
+// Options of the runner that all kinds of cases follow.
 struct Settings {
-  std::vector<cohort_context> contexts;  // in place of those that a case names: of cpu(i), the ith, counted around
-  std::set<std::string> lacking;         // operators that need not have kernels there; a case that meets one is skipped
+  std::vector<cohort_context> contexts;  // replace cpu(0), cpu(1) and so on of the cases, in turn; empty: as named
+  std::set<std::string> lacking;         // a case that lacks a kernel for one of these operators is skipped
   bool verbose = false;
-  bool in_parts = false;  // operator cases again and again, with a part of the gradients and outputs each time
-  int num_runs = 1;       // of operator cases, from the same arrays each time; the last one is compared
+  bool partial_runs = false;  // --parts: runs operator cases with subsets of gradients and outputs
+  int num_runs = 1;           // of an operator case, each from the same arrays; the last one is compared
 };
 
-// The context to use for one that a case names.
+// The context that replaces the one a case names.
 cohort_context context_of(const std::string &text, const Settings &settings);
-// Whether there is such a device here; a case without its devices is skipped.
+// Whether this machine has the device.
 bool exists(const cohort_context &context);
-struct NoDevice {};  // thrown by a case that is to be skipped
+struct NoDevice {};  // thrown by a case whose devices do not exist: it is skipped
 
 struct ExecutorObject {
-  std::shared_ptr<std::vector<std::string>> monitored;  // names since the last look, while a monitor is set
+  std::shared_ptr<std::vector<std::string>> monitored;  // reported names not yet read; NULL: no monitor is set
   Executor handle;
 };
 
@@ -56,7 +56,7 @@ struct Module {
   Group group;
   Arrays arg_params, aux_params;  // host copies
   bool has_params = false;        // whether they were set
-  bool is_behind = false;         // whether the devices have newer values than the host copies
+  bool host_is_stale = false;     // whether the devices have newer values than the host copies
   OptimizerObject optimizer;
 };
 
@@ -64,7 +64,7 @@ struct Scenario {
   Scenario(const GoldenCase &golden_case, const Value &head, const Settings &replay);
 
   const cohort_symbol *symbol(const std::string &key);
-  cohort_group *group(const Value &step);  // that "group", "module", or "manager" (its main one) names
+  cohort_group *group(const Value &step);  // named by "group", "module" or "manager" (its main group)
   ExecutorObject &executor(const Value &step, const char *member = "exec");
   cohort_metric *metric(const Value &step);
   OptimizerObject &optimizer(const Value &step);
@@ -86,7 +86,7 @@ struct Scenario {
   std::map<std::string, Monitor> monitors;
 };
 
-// Runs a step and gives what it found, in the form of the step's expectations.
+// Runs a step and returns its results in the form of the step's expectations.
 using StepFunction = Value (*)(Scenario &, const Value &step);
 using StepTable = std::map<std::string, StepFunction>;
 
@@ -100,9 +100,9 @@ void add_module_steps(StepTable &table);
 void add_manager_steps(StepTable &table);
 void add_monitor_steps(StepTable &table);
 
-// What several families of steps need.
+// Helpers that several files of steps share.
 
-struct GroupRequest {  // a group to be made; the rest of the members are as create_group gives them
+struct GroupRequest {  // arguments of make_group; `step` gives the remaining ones, as in create_group
   std::string symbol;
   std::vector<cohort_context> contexts;
   std::vector<double> workload;
@@ -122,20 +122,20 @@ Value values_by_name(const cohort_arrays *arrays);
 Value metric_values(const cohort_metric *metric, bool global);
 void forward_group(Scenario &scenario, cohort_group *group, const Value &step);
 
-// Labels of a metric's update, one after the other: whole, or of one device after the other.
+// Labels of a metric update in one list: whole arrays, or the slices of device 0, then of device 1 and so on.
 struct MetricLabels {
   std::vector<NDArray> arrays;
   bool is_sliced = false;
-  size_t num_slices = 0, num_labels = 0;  // if it is: devices, and labels of each
+  size_t num_slices = 0, num_labels = 0;  // if sliced: devices, and labels per device
 };
 MetricLabels metric_labels(Scenario &scenario, const Value &step);
 void update_metric_of(Scenario &scenario, cohort_group *group, const Value &step);
-// Zeros for the mean of each array of a list, of the type that the step asks for; only of the names it gives.
+// New arrays of zeros that receive the means of a list's arrays, for the names and with the dtypes that the step gives.
 Arrays make_targets(const cohort_group *group, int32_t list, const Value &step);
 std::vector<std::string> symbol_names(const cohort_symbol *symbol, int32_t list);
 OptimizerObject make_sgd(const cohort_symbol *symbol, int32_t mode, const Value &step, double rescale_grad);
 
-// A grad_req as a step writes it, in the three forms that the option structs take.
+// A step's grad_req in one of the three forms of the option structs: a word, a list, or a map from names to words.
 struct GradReq {
   explicit GradReq(const Value &value);
   std::string word;                // of the first form
@@ -157,7 +157,7 @@ struct GradReq {
   }
 };
 
-// Runs all steps. Gives a line for each thing that is not as expected; none: it passed.
+// Runs all steps. Returns a line for each difference; none: the case passed.
 std::vector<std::string> run_scenario(const GoldenCase &golden_case, const Settings &settings);
 
 }  // namespace golden

@@ -36,7 +36,7 @@ Value shapes_of(const cohort_executor *executor, int32_t list, bool by_name) {
   return shapes;
 }
 
-// What binding finds.
+// The result of a step that binds: shapes, types, and which arguments have gradients.
 Value describe(const cohort_executor *executor) {
   Value types = Value::object(), has_grad = Value::list(), found = Value::object();
   for (size_t i = 0; i < num_arrays(executor, COHORT_EXECUTOR_ARGS); ++i) {
@@ -53,9 +53,9 @@ Value describe(const cohort_executor *executor) {
   return found;
 }
 
-Value keep(Scenario &scenario, const std::string &name, ExecutorObject made) {
-  ExecutorObject &kept = scenario.executors[name] = std::move(made);
-  return describe(kept.handle.get());
+Value store(Scenario &scenario, const std::string &name, ExecutorObject made) {
+  ExecutorObject &stored = scenario.executors[name] = std::move(made);
+  return describe(stored.handle.get());
 }
 
 Value exec_simple_bind(Scenario &scenario, const Value &step) {
@@ -76,7 +76,7 @@ Value exec_simple_bind(Scenario &scenario, const Value &step) {
   ExecutorObject made;
   made.handle = make<Executor>(cohort_executor_simple_bind, scenario.symbol(step.at("symbol").as_text()), &context,
                                known.get(), &options);
-  return keep(scenario, step.at("exec").as_text(), std::move(made));
+  return store(scenario, step.at("exec").as_text(), std::move(made));
 }
 
 // Copies of the arrays of a map, in the order of a list of names.
@@ -102,7 +102,7 @@ std::vector<int32_t> grad_codes(const Value &grad_req, const std::vector<std::st
   std::vector<int32_t> codes(names.size(), grad_code(grad_req.is_text() ? grad_req.as_text() : "write"));
   if (grad_req.is_list()) {
     if (grad_req.items().size() != names.size())
-      throw CallError(COHORT_ERROR_INVALID_ARGUMENT, "grad_req has not one entry an argument");
+      throw CallError(COHORT_ERROR_INVALID_ARGUMENT, "grad_req does not have one entry per argument");
     for (size_t i = 0; i < names.size(); ++i) codes[i] = grad_code(grad_req.items()[i].as_text());
   } else if (grad_req.is_object()) {
     for (size_t i = 0; i < names.size(); ++i) codes[i] = grad_code(grad_req.word(names[i], "null"));
@@ -122,7 +122,7 @@ Value exec_bind(Scenario &scenario, const Value &step) {
   ExecutorObject made;
   made.handle = make<Executor>(cohort_executor_bind, symbol, &context, raw(args).data(), args.size(), raw(grads).data(),
                                codes.data(), raw(aux).data(), aux.size(), nullptr);
-  return keep(scenario, step.at("exec").as_text(), std::move(made));
+  return store(scenario, step.at("exec").as_text(), std::move(made));
 }
 
 Value exec_set(Scenario &scenario, const Value &step) {
@@ -197,7 +197,7 @@ Value exec_backward(Scenario &scenario, const Value &step) {
   return Value();
 }
 
-// Name to array or null, of all or of the names that the step gives.
+// Arrays of a list by name (null if there is none): all, or those that the step names.
 Value list_values(Scenario &scenario, const Value &step, int32_t list) {
   const cohort_executor *executor = scenario.executor(step).handle.get();
   const std::vector<std::string> wanted = step.get("names").as_texts();
@@ -223,17 +223,17 @@ Value exec_reshape(Scenario &scenario, const Value &step) {
   ExecutorObject made;
   made.handle = make<Executor>(cohort_executor_reshape, parent.handle.get(), known.get(), &options);
   made.monitored = parent.monitored;  // the new executor has taken over the callback
-  return keep(scenario, step.at("as").as_text(), std::move(made));
+  return store(scenario, step.at("as").as_text(), std::move(made));
 }
 
-void note_name(const char *name, cohort_ndarray *, void *names) {
+void append_name(const char *name, cohort_ndarray *, void *names) {
   static_cast<std::vector<std::string> *>(names)->push_back(name);
 }
 
 Value exec_set_monitor(Scenario &scenario, const Value &step) {
   ExecutorObject &executor = scenario.executor(step);
   auto names = std::make_shared<std::vector<std::string>>();
-  check(cohort_executor_set_monitor(executor.handle.get(), note_name, names.get(), step.flag("monitor_all", false)));
+  check(cohort_executor_set_monitor(executor.handle.get(), append_name, names.get(), step.flag("monitor_all", false)));
   executor.monitored = std::move(names);
   return Value();
 }

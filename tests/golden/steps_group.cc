@@ -105,8 +105,8 @@ Value forward(Scenario &scenario, const Value &step) {
   return Value();
 }
 
-// Lists of devices, each a list of arrays, one after the other; num is the length of each.
-std::vector<NDArray> flat(Scenario &scenario, const Value &devices, size_t *num) {
+// Joins the lists of arrays of all devices; *num is the length of each.
+std::vector<NDArray> join_devices(Scenario &scenario, const Value &devices, size_t *num) {
   std::vector<NDArray> all;
   *num = 0;
   if (devices.is_null()) return all;
@@ -115,7 +115,7 @@ std::vector<NDArray> flat(Scenario &scenario, const Value &devices, size_t *num)
     *num = arrays.size();
     for (NDArray &array : arrays) all.push_back(std::move(array));
   }
-  if (*num * devices.items().size() != all.size()) throw BadCase("devices with different numbers of arrays");
+  if (*num * devices.items().size() != all.size()) throw BadCase("devices have different numbers of arrays");
   return all;
 }
 
@@ -126,8 +126,8 @@ int32_t is_train_of(const Value &step) {
 
 Value forward_presliced(Scenario &scenario, const Value &step) {
   size_t num_data = 0, num_label = 0;
-  const std::vector<NDArray> data = flat(scenario, step.at("device_data"), &num_data);
-  const std::vector<NDArray> label = flat(scenario, step.get("device_label"), &num_label);
+  const std::vector<NDArray> data = join_devices(scenario, step.at("device_data"), &num_data);
+  const std::vector<NDArray> label = join_devices(scenario, step.get("device_label"), &num_label);
   check(cohort_group_forward_presliced(scenario.group(step), step.at("device_data").items().size(), raw(data).data(),
                                        num_data, label.empty() ? nullptr : raw(label).data(), num_label,
                                        is_train_of(step)));

@@ -5,7 +5,7 @@
 namespace golden {
 namespace {
 
-// A key of a bucket: text, or a number.
+// A bucket key, which a step gives as text or as a number.
 std::string key_of(const Value &key) { return key.is_text() ? key.as_text() : std::to_string(key.as_integer()); }
 
 Value create_manager(Scenario &scenario, const Value &step) {

@@ -27,7 +27,7 @@ std::vector<std::string> one_or_more(const Value &value) {
   return value.is_text() ? std::vector<std::string>{value.as_text()} : value.as_texts();
 }
 
-// From `kind`, `args` and `children`.
+// Makes a metric from the members `kind`, `args` and `children`.
 Metric make_metric(const Value &description) {
   std::vector<std::string> keys, texts, label_names, output_names;
   const Value &args = description.get("args");
@@ -116,7 +116,7 @@ MetricLabels metric_labels(Scenario &scenario, const Value &step) {
     for (NDArray &array : scenario.files.arrays(device)) labels.arrays.push_back(std::move(array));
   }
   if (labels.arrays.size() != labels.num_slices * labels.num_labels)
-    throw BadCase("devices with different numbers of labels");
+    throw BadCase("devices have different numbers of labels");
   return labels;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on modules. A module is a helper on the host's side of the ABI: it keeps copies of the parameters, binds its
-// group again for batches of other shapes, and chooses the mode of updates.
+// Steps on modules. A module is a helper of the runner's: it keeps host copies of the parameters, reshapes its group
+// for batches of another shape, and chooses the mode of updates.
 #include <algorithm>
 
 #include "scenario.hpp"
@@ -29,7 +29,7 @@ Value create_module(Scenario &scenario, const Value &step) {
   return found;
 }
 
-cohort_group *bound(const Module &module) {
+cohort_group *bound_group(const Module &module) {
   if (!module.group) throw CallError(COHORT_ERROR_STATE, "the module is not bound");
   return module.group.get();
 }
@@ -53,7 +53,7 @@ Value module_bind(Scenario &scenario, const Value &step) {
   if (module.has_params) {
     check(cohort_group_set_params(group.get(), module.arg_params.get(), module.aux_params.get(), 0));
   } else {
-    cohort_arrays *arg = nullptr, *aux = nullptr;  // zeros, as the new group is
+    cohort_arrays *arg = nullptr, *aux = nullptr;  // zeros: the group is new
     check(cohort_group_copy_params(group.get(), &arg, &aux));
     module.arg_params.reset(arg);
     module.aux_params.reset(aux);
@@ -70,7 +70,7 @@ std::vector<std::string> names_of(const cohort_arrays *arrays) {
   return names;
 }
 
-// Whether the given names are those of the host copies.
+// Throws CallError if the given names are not those of the host copies.
 void check_names(const cohort_arrays *copies, const Value &given, bool allow_extra) {
   const std::vector<std::string> names = names_of(copies);
   for (const std::string &name : names)
@@ -92,34 +92,34 @@ void copy_into(const cohort_arrays *copies, const cohort_arrays *given) {
 
 Value module_set_params(Scenario &scenario, const Value &step) {
   Module &module = scenario.module(step);
-  cohort_group *group = bound(module);
+  cohort_group *group = bound_group(module);
   const bool allow_extra = step.flag("allow_extra", false);
   const Arrays arg = scenario.files.named(step.get("arg")), aux = scenario.files.named(step.get("aux"));
   if (step.flag("allow_missing", false)) {
     check(cohort_group_set_params(group, arg.get(), aux.get(), allow_extra));
-    module.is_behind = true;
+    module.host_is_stale = true;
   } else {
     check_names(module.arg_params.get(), step.at("arg"), allow_extra);
     check_names(module.aux_params.get(), step.get("aux").is_null() ? Value::object() : step.at("aux"), allow_extra);
     check(cohort_group_set_params(group, arg.get(), aux.get(), allow_extra));
     copy_into(module.arg_params.get(), arg.get());
     copy_into(module.aux_params.get(), aux.get());
-    module.is_behind = false;
+    module.host_is_stale = false;
   }
   module.has_params = true;
   return Value();
 }
 
-void catch_up(Module &module) {
-  if (!module.is_behind) return;
+void refresh_host_copies(Module &module) {
+  if (!module.host_is_stale) return;
   check(cohort_group_get_params(module.group.get(), module.arg_params.get(), module.aux_params.get()));
-  module.is_behind = false;
+  module.host_is_stale = false;
 }
 
 Value module_get_params(Scenario &scenario, const Value &step) {
   Module &module = scenario.module(step);
-  bound(module);
-  catch_up(module);
+  bound_group(module);
+  refresh_host_copies(module);
   Value found = Value::object();
   found.set("arg", values_by_name(module.arg_params.get()));
   found.set("aux", values_by_name(module.aux_params.get()));
@@ -128,12 +128,12 @@ Value module_get_params(Scenario &scenario, const Value &step) {
 
 Value module_init_sgd(Scenario &scenario, const Value &step) {
   Module &module = scenario.module(step);
-  cohort_group *group = bound(module);
+  cohort_group *group = bound_group(module);
   const bool on_store = module.contexts.size() > 1;
   const double rescale_grad = 1.0 / static_cast<double>(query<int64_t>(cohort_group_batch_size, group));
   module.optimizer = make_sgd(scenario.symbol(module.symbol),
                               on_store ? COHORT_UPDATE_ON_STORE : COHORT_UPDATE_NO_STORE, step, rescale_grad);
-  catch_up(module);
+  refresh_host_copies(module);
   if (on_store) check(cohort_group_set_params(group, module.arg_params.get(), nullptr, 0));  // the store's first values
   Value found = Value::object();
   found.set("rescale_grad", Value::real(rescale_grad));
@@ -141,7 +141,7 @@ Value module_init_sgd(Scenario &scenario, const Value &step) {
   return found;
 }
 
-// Descriptors as bound, with the shapes of the arrays of a batch.
+// The bound descriptors with the shapes of a batch.
 Value shapes_of_batch(const Value &shapes, const std::vector<NDArray> &arrays) {
   if (shapes.is_null() || shapes.items().size() != arrays.size()) return shapes;
   Value changed = Value::list();
@@ -156,7 +156,7 @@ Value shapes_of_batch(const Value &shapes, const std::vector<NDArray> &arrays) {
 }
 
 bool same_shapes(const Value &shapes, const std::vector<NDArray> &arrays) {
-  if (shapes.is_null() || shapes.items().size() != arrays.size()) return true;  // for the group to refuse
+  if (shapes.is_null() || shapes.items().size() != arrays.size()) return true;  // the group reports this error
   for (size_t i = 0; i < arrays.size(); ++i)
     if (shapes.items()[i].at("shape").as_integers() != shape_of(arrays[i].get())) return false;
   return true;
@@ -164,7 +164,7 @@ bool same_shapes(const Value &shapes, const std::vector<NDArray> &arrays) {
 
 Value module_forward(Scenario &scenario, const Value &step) {
   Module &module = scenario.module(step);
-  cohort_group *group = bound(module);
+  cohort_group *group = bound_group(module);
   const std::vector<NDArray> data = scenario.files.arrays(step.at("data"));
   const std::vector<NDArray> label = scenario.files.arrays(step.get("label"));
   if (!same_shapes(module.data_shapes, data)) {
@@ -179,20 +179,20 @@ Value module_forward(Scenario &scenario, const Value &step) {
 }
 
 Value module_backward(Scenario &scenario, const Value &step) {
-  check(cohort_group_backward(bound(scenario.module(step)), nullptr, 0));
+  check(cohort_group_backward(bound_group(scenario.module(step)), nullptr, 0));
   return Value();
 }
 
 Value module_update(Scenario &scenario, const Value &step) {
   Module &module = scenario.module(step);
   if (!module.optimizer.handle) throw CallError(COHORT_ERROR_STATE, "the module has no optimizer");
-  check(cohort_group_update(bound(module), module.optimizer.handle.get(), module.optimizer.mode));
-  module.is_behind = true;
+  check(cohort_group_update(bound_group(module), module.optimizer.handle.get(), module.optimizer.mode));
+  module.host_is_stale = true;
   return Value();
 }
 
 Value module_get_outputs(Scenario &scenario, const Value &step) {
-  const cohort_group *group = bound(scenario.module(step));
+  const cohort_group *group = bound_group(scenario.module(step));
   const size_t num = query<size_t>(cohort_group_num_arrays, group, COHORT_GROUP_OUTPUTS);
   Value found = Value::object();
   found.set("values", merged_or_not(group, COHORT_GROUP_OUTPUTS, step.flag("merge", true), 0, num));
@@ -200,7 +200,7 @@ Value module_get_outputs(Scenario &scenario, const Value &step) {
 }
 
 Value module_update_metric(Scenario &scenario, const Value &step) {
-  update_metric_of(scenario, bound(scenario.module(step)), step);
+  update_metric_of(scenario, bound_group(scenario.module(step)), step);
   Value found = Value::object();
   found.set("metric", metric_values(scenario.metric(step), false));
   return found;

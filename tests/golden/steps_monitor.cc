@@ -27,7 +27,7 @@ Value monitor_tic(Scenario &scenario, const Value &step) {
   return Value();
 }
 
-// The statistic, which the default one gives as one number.
+// The statistic of an entry. The default statistic is a single number.
 Value statistic_of(const cohort_monitor *monitor, size_t index) {
   const auto values = make<Arrays>(cohort_monitor_values, monitor, index);
   return Value::real(read_array(make<NDArray>(cohort_arrays_get, values.get(), 0).get()).real(0));

@@ -31,7 +31,7 @@ Value get_params(Scenario &scenario, const Value &step) {
   return found;
 }
 
-// Name to list over the devices.
+// Arrays of a list by name, each as a list with one array per device.
 Value device_values(const cohort_group *group, int32_t list, const Value &step) {
   const std::vector<std::string> wanted = step.get("names").as_texts(), names = group_names(group, list);
   Value values = Value::object();
@@ -78,7 +78,7 @@ Value get_states(Scenario &scenario, const Value &step) {
   return found;
 }
 
-// Every output k of the list, on every device: what state k of that device is to be.
+// The outputs on each device, in the order of the states that they are to replace.
 std::vector<NDArray> states_from_outputs(const cohort_group *group, const std::vector<int64_t> &outputs) {
   std::vector<NDArray> states;
   for (const int64_t output : outputs)
@@ -101,7 +101,7 @@ Value set_states(Scenario &scenario, const Value &step) {
       num_given = state.items().size();
       for (NDArray &array : scenario.files.arrays(state)) states.push_back(std::move(array));
     }
-    if (states.size() != num_states * num_given) throw BadCase("states with different numbers of devices");
+    if (states.size() != num_states * num_given) throw BadCase("states have different numbers of devices");
   }
   const double value = step.number("value", 0);
   check(cohort_group_set_states(group, states.empty() ? nullptr : raw(states).data(), num_states, num_given,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on symbols and slices, and helpers on names and descriptors.
+// Steps on symbols and slices, and helpers for names and descriptors.
 #include "scenario.hpp"
 
 namespace golden {

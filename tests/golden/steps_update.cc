@@ -18,7 +18,7 @@ Value create_sgd(Scenario &scenario, const Value &step) {
   cohort_group *group = scenario.group(step);
   OptimizerObject made = make_sgd(scenario.symbol(step.at("symbol").as_text()), mode_of(step.at("mode").as_text()),
                                   step, step.number("rescale_grad", 1));
-  // The store starts from device 0's parameters, and gives them to all.
+  // The store starts with the parameters of device 0 and copies them to all devices.
   if (made.mode == COHORT_UPDATE_ON_STORE) {
     const auto first = make<Arrays>(cohort_group_arrays, group, COHORT_GROUP_PARAMS, 0);
     check(cohort_group_set_params(group, first.get(), nullptr, 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values: what a case file says and what a step found, in one form, so that they can be compared. Case files give all
-// kinds but arrays, which they name (see case_files.hpp).
+// Values: what a case expects and what a step found, in one form so that they can be compared. JSON gives all kinds but
+// arrays, which it refers to by name (see case_files.hpp).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace golden {
 
-// A case that does not follow its format.
+// Thrown for a case that does not follow its format.
 struct BadCase : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -44,7 +44,7 @@ class Value {
   static Value text(std::string text);
   static Value list(std::vector<Value> items = {});
   static Value object();
-  static Value array(const cohort_ndarray *array);  // null for NULL, else what the array holds now
+  static Value array(const cohort_ndarray *array);  // null for NULL, else a copy of the contents
   static Value integers(const std::vector<int64_t> &numbers);
   static Value texts(const std::vector<std::string> &texts);
 
@@ -57,7 +57,7 @@ class Value {
   // Each throws BadCase if the value is of another kind.
   bool as_bool() const;
   int64_t as_integer() const;
-  double as_real() const;  // an integer, and "nan", "inf" and "-inf", too
+  double as_real() const;  // also of an integer, "nan", "inf" and "-inf"
   const std::string &as_text() const;
   const HostArray &as_array() const;
   const std::vector<Value> &items() const;       // of a list, or of an object in the order of its keys
@@ -92,7 +92,7 @@ class Value {
   std::shared_ptr<const HostArray> array_;
 };
 
-// Read JSON, a text or a file. Throw BadCase that names the source.
+// Parse JSON from a text or a file. Throw BadCase, naming the source.
 Value parse_json(const std::string &text, const std::string &source);
 Value read_json(const std::string &path);
 // JSON that parses to an equal value. Throws BadCase for arrays.
