@@ -14,7 +14,7 @@ fail() {
   exit 1
 }
 
-# What is tested, words the output has, a sed script for a file, and the file: one of a case's folder, or the JSON file of
+# Runs a changed case, which must fail: what is tested, words the output has, a sed script for a file, and the file: one of a case's folder, or the JSON file of
 # a family, of which the case named last is run.
 expect() {
   local what=$1 words=$2 script=$3 whole=$4 filter=${5:-} status=0 output copy=$work/case
