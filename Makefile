@@ -70,10 +70,11 @@ LIB_SRCS := $(filter-out $(TOOL_SRCS),$(call find,src,*.cc))
 LIB_OBJS := $(LIB_SRCS:%.cc=$(BUILD)/obj/%.o)
 CUDA_SRCS := $(strip $(call find,cuda,*.cu) $(call find,cuda,*.cc))
 CUDA_OBJS := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(CUDA_SRCS)))
-HEADERS := $(call find,include,*.h)
+HEADERS := $(call find,include,*.h) $(call find,include,*.hpp)
 CAPI_SRCS := $(sort $(wildcard tests/capi/*.c))
 CAPI_SUPPORT := $(sort $(wildcard tests/capi/support/*.c))
 UNIT_SRCS := $(sort $(wildcard tests/unit/*.cc))
+CXX_TEST_SRCS := $(sort $(wildcard tests/cpp/test_*.cc))
 GOLDEN_SRCS := $(sort $(wildcard tests/golden/*.cc))
 BENCH_SRCS := $(sort $(wildcard tests/bench/*.cc tests/bench/*.c))
 EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
@@ -100,6 +101,7 @@ LONG_TESTS := $(LONG_SRCS:tests/long/%.c=$(BUILD)/tests/long/%)
 PAGES := $(sort $(wildcard bindings/from-mxnet/*.md))
 PAGES_TEST := $(if $(PAGES),$(BUILD)/tests/pages)
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.cc=$(BUILD)/tests/unit/%)
+CXX_TESTS := $(CXX_TEST_SRCS:tests/cpp/%.cc=$(BUILD)/tests/cpp/%)
 FAKE_BACKEND := $(BUILD)/tests/unit/fake/libcohort_cuda.so
 SLOW_BACKEND := $(BUILD)/tests/unit/slow/libcohort_cuda.so
 LACKING_BACKEND := $(BUILD)/tests/unit/lacking/libcohort_cuda.so
@@ -340,7 +342,7 @@ $(INSIDE_OBJS): $(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp | $(call
 $(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CCACHE) $(CXX) -std=c++17 $(WARNINGS) -Iinclude $(CPPFLAGS) $(CXXFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) -std=c++17 $(WARNINGS) -Iinclude $(if $(filter tests/cpp/%,$<),-pedantic -Itests/unit) $(CPPFLAGS) $(CXXFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
 
 # Calls that name no context go through tests/capi/support/contexts.c; but where addresses of functions are compared.
 CAPI_WRAPPED := ndarray_zeros ndarray_empty ndarray_full ndarray_from_host ndarray_copy arrays_load_memory executor_bind executor_simple_bind operator_invoke
@@ -380,6 +382,11 @@ $(UNIT_TESTS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(INSIDE) | $(
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) -Wl,-rpath,'$$ORIGIN/../..' $(LDFLAGS) $(LIBS)
 
+# These include cohort.hpp in two objects each.
+$(CXX_TESTS): $(BUILD)/tests/cpp/%: $(BUILD)/obj/tests/cpp/%.o $(BUILD)/obj/tests/cpp/cpp_support.o | $(SO_LINKS)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(call link_cohort,../..) -lpthread
+
 $(EXAMPLES): $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(EXAMPLE_SUPPORT:%.c=$(BUILD)/obj/%.o) | $(SO_LINKS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(CFLAGS) $(LDFLAGS) $(call link_cohort,..) -lm
@@ -414,19 +421,21 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers headers abi capi unit golden cudasim pages tool docs perl python rust go scala examples install contract
+	@$(run_tests) layers headers abi capi unit cpp golden cudasim pages tool docs perl python rust go scala examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
-run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' GO='$(GO)' CAPI='$(CAPI_TESTS)' LONG='$(LONG_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
+run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' GO='$(GO)' CAPI='$(CAPI_TESTS)' LONG='$(LONG_TESTS)' UNIT='$(UNIT_TESTS)' CXX_TESTS='$(CXX_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
-.PHONY: test-programs test-capi test-unit test-cudasim test-tool test-perl test-python test-rust test-go test-scala
-test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
+.PHONY: test-programs test-capi test-unit test-cpp test-cudasim test-tool test-perl test-python test-rust test-go test-scala
+test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
 test-unit: $(LIBRARY) $(UNIT_TESTS)
 	@$(run_tests) unit
+test-cpp: $(LIBRARY) $(CXX_TESTS)
+	@$(run_tests) cpp
 # What takes too long for make test.
 .PHONY: check-long check-cudasim-long
 check-long:
@@ -544,8 +553,8 @@ check-cudasim-asan:
 	@$(sub_make) $(call check_under,asan) test-cudasim
 check-tsan:
 	@$(sub_make) $(call check_under,tsan) check-under
-check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS)
-	@SANITIZER=$(SANITIZER) $(run_tests) capi unit
+check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS)
+	@SANITIZER=$(SANITIZER) $(run_tests) capi unit cpp
 
 # ---- install ----------------------------------------------------------------------------------------------------------
 
@@ -629,7 +638,7 @@ help:
 	@echo 'make install            the tool with its page for man and completion for bash, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make uninstall          removes what make install put there, with the same PREFIX and DESTDIR'
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-scala: of Java and Scala; make install-rust, install-go: sources, below PREFIX; DESTDIR='
-	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
+	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside; make test-cpp: only those of cohort.hpp'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-go: of Go; make test-scala: of Java and Scala'
 	@echo 'make test-tool          only those of the command line tool'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
@@ -651,5 +660,5 @@ help:
 
 -include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
   $(CUDASIM_SELF:$(BUILD)/%=$(BUILD)/cudasim/obj/%.d) $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
--include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(LONG_SRCS) $(UNIT_SRCS) $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \
+-include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(LONG_SRCS) $(UNIT_SRCS) $(CXX_TEST_SRCS) tests/cpp/cpp_support.cc $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \
   $(EXAMPLE_SUPPORT)))

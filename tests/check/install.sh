@@ -8,7 +8,7 @@ stage=$PWD/$BUILD/tests/stage
 rm -rf "$stage"
 ${MAKE:-make} --no-print-directory BUILD="$BUILD" PREFIX=/opt/cohort DESTDIR="$stage" install >"$BUILD/tests/install.txt"
 
-for file in bin/cohort share/man/man1/cohort.1 share/bash-completion/completions/cohort include/cohort/cohort.h lib/libcohort.so lib/libcohort.a lib/pkgconfig/cohort.pc; do
+for file in bin/cohort share/man/man1/cohort.1 share/bash-completion/completions/cohort include/cohort/cohort.h include/cohort/cohort.hpp lib/libcohort.so lib/libcohort.a lib/pkgconfig/cohort.pc; do
   if [[ ! -e $stage/opt/cohort/$file ]]; then echo "install: $file is not there" && exit 1; fi
 done
 
@@ -29,6 +29,13 @@ static=$(sed -n 's/.*`cc program\.c $(\(pkg-config --static .*\))`.*/\1/p' READM
 ${CC:-cc} "$program.c" -o "$program-static" $(eval "$static")
 if [[ $(ldd "$program-static") == *libcohort* ]]; then echo "install: linked statically, it wants libcohort.so" && exit 1; fi
 "$program-static" | cmp - <("$program")
+
+# A C++ program prints the same. Linked statically, it has the classes of cohort.hpp and the library's own in one program.
+for flags in "$(pkg-config --cflags --libs cohort)" "$(eval "$static")"; do
+  # shellcheck disable=SC2086
+  ${CXX:-c++} -std=c++17 -pedantic -Wall -Wextra -Werror tests/cpp/cpp_line.cc -o "$program-cpp" $flags -Wl,-rpath,"$stage/opt/cohort/lib"
+  "$program-cpp" | cmp - <("$program")
+done
 
 # The tool must find the library that it was installed with.
 version=$(env -u LD_LIBRARY_PATH "$stage/opt/cohort/bin/cohort" --version)

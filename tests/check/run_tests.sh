@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the named parts of the tests, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers headers abi capi unit golden long tsan-long cudasim cudasim-long pages tool docs perl python rust go scala examples install contract
+#   run_tests.sh PART...      parts: layers headers abi capi unit cpp golden long tsan-long cudasim cudasim-long pages tool docs perl python rust go scala examples install contract
 # $TEST_JOBS tests (2 unless given) run at a time; tests/check/programs.tsv says which run alone. A test fails when it takes
 # longer than its budget: 60 seconds, or what programs.tsv says, times $TEST_BUDGET_FACTOR. The seconds of each test stand
 # beside its result, and the 20 slowest are listed at the end.
 # The verdict on each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
-# The Makefile calls it with BUILD, CC, CXX, PYTHON, CARGO, GO, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
+# The Makefile calls it with BUILD, CC, CXX, PYTHON, CARGO, GO, CAPI, UNIT, CXX_TESTS, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
@@ -29,6 +29,12 @@ test_headers() {
     check "$header as C99" tests/check/header.sh "$header" "$CC" -xc -std=c99
     check "$header as C++17" tests/check/header.sh "$header" "$CXX" -xc++ -std=c++17
   done
+  local hpp=include/cohort/cohort.hpp clang
+  check "$hpp as C++17" tests/check/header.sh $hpp "$CXX" -xc++ -std=c++17
+  check "$hpp as C++20" tests/check/header.sh $hpp "$CXX" -xc++ -std=c++20
+  clang=$(command -v clang++-14 clang++ | head -n 1)
+  [[ -z $clang ]] || check "$hpp by clang" tests/check/header.sh $hpp "$clang" -xc++ -std=c++17
+  check cohort-hpp tests/check/cohort_hpp.sh
 }
 
 not_on_gpus() { # program or model: whether simulated GPUs leave it out
@@ -200,8 +206,12 @@ for part in "$@"; do
       [[ ! -e $BUILD/libcohort.so ]] || job check abi tests/check/abi.sh
       [[ ! -e $BUILD/libcohort.so ]] || job check described tests/check/described.sh
       ;;
-    capi | unit)
-      if [[ $part == capi ]]; then tests=${CAPI:-}; else tests=${UNIT:-}; fi
+    capi | unit | cpp)
+      case $part in
+        capi) tests=${CAPI:-} ;;
+        unit) tests=${UNIT:-} ;;
+        cpp) tests=${CXX_TESTS:-} ;;
+      esac
       for test in $tests; do
         if [[ ${SANITIZER:-} == tsan ]] && ruled "$(label "$test")" long-in-tsan; then continue; fi
         job program "$test"
