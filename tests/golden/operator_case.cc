@@ -25,8 +25,9 @@ struct RunVariant {
 class OperatorCase {
  public:
   OperatorCase(const GoldenCase &golden_case, const Settings &settings)
-      : description_(golden_case.family ? golden_case.family->description(golden_case.name_in_family())
-                                        : read_json(golden_case.path + "/case.json")),
+      : own_description_(golden_case.family ? Value() : read_json(golden_case.path + "/case.json")),
+        description_(golden_case.family ? golden_case.family->description(golden_case.name_in_family())
+                                        : own_description_),
         files_(golden_case, {{"inputs", "inputs.params"}, {"expected", "expected.params"}}),
         symbol_path_(golden_case.path + "/symbol.json"),
         context_(context_of("cpu(0)", settings)),
@@ -389,7 +390,8 @@ class OperatorCase {
     }
   }
 
-  Value description_;
+  const Value own_description_;  // null for a case in a family
+  const Value &description_;     // that one, or the family's
   CaseFiles files_;
   std::string symbol_path_;
   cohort_context context_;

@@ -2,6 +2,8 @@
 // JSON to values and back: the only file that includes the JSON library.
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "value.hpp"
 
@@ -10,76 +12,118 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Value to_value(const Json &json) {
-  switch (json.type()) {
-    case Json::value_t::boolean:
-      return Value::boolean(json.get<bool>());
-    case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned:
-      return Value::integer(json.get<int64_t>());
-    case Json::value_t::number_float:
-      return Value::real(json.get<double>());
-    case Json::value_t::string:
-      return Value::text(json.get<std::string>());
-    case Json::value_t::array: {
-      Value list = Value::list();
-      for (const Json &item : json) list.add(to_value(item));
-      return list;
-    }
-    case Json::value_t::object: {
-      Value object = Value::object();
-      for (const auto &item : json.items()) object.set(item.key(), to_value(item.value()));
-      return object;
-    }
-    default:
-      return Value();
-  }
-}
+// Builds a value from the events of the parser, without a tree of the JSON library in between.
+class ValueBuilder : public nlohmann::json_sax<Json> {
+ public:
+  Value take() { return std::move(root_); }
+  const std::string &error() const { return error_; }
 
-Json from_value(const Value &value) {
+  bool null() override { return add(Value()); }
+  bool boolean(bool flag) override { return add(Value::boolean(flag)); }
+  bool number_integer(int64_t number) override { return add(Value::integer(number)); }
+  bool number_unsigned(uint64_t number) override { return add(Value::integer(static_cast<int64_t>(number))); }
+  bool number_float(double number, const std::string &) override { return add(Value::real(number)); }
+  bool string(std::string &text) override { return add(Value::text(std::move(text))); }
+  bool binary(binary_t &) override { return false; }  // not in JSON text
+  bool start_object(size_t) override { return open(Value::object()); }
+  bool start_array(size_t) override { return open(Value::list()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string &text) override {
+    open_.back().key = std::move(text);
+    return true;
+  }
+  bool parse_error(size_t, const std::string &, const Json::exception &error) override {
+    error_ = error.what();
+    return false;
+  }
+
+ private:
+  struct OpenValue {
+    Value value;      // a list or an object
+    std::string key;  // of an object's next member
+  };
+
+  bool add(Value value) {
+    if (open_.empty())
+      root_ = std::move(value);
+    else if (open_.back().value.is_list())
+      open_.back().value.add(std::move(value));
+    else
+      open_.back().value.set(open_.back().key, std::move(value));
+    return true;
+  }
+
+  bool open(Value value) {
+    open_.push_back({std::move(value), ""});
+    return true;
+  }
+
+  bool close() {
+    Value value = std::move(open_.back().value);
+    open_.pop_back();
+    return add(std::move(value));
+  }
+
+  Value root_;
+  std::vector<OpenValue> open_;  // the containers around the next value, outermost first
+  std::string error_;
+};
+
+void write_json(const Value &value, std::string &text) {
   switch (value.kind()) {
     case Value::Kind::kNull:
-      return nullptr;
+      text += "null";
+      return;
     case Value::Kind::kBool:
-      return value.as_bool();
+      text += value.as_bool() ? "true" : "false";
+      return;
     case Value::Kind::kInteger:
-      return value.as_integer();
+      text += std::to_string(value.as_integer());
+      return;
     case Value::Kind::kReal:
-      return value.as_real();
+      text += Json(value.as_real()).dump();
+      return;
     case Value::Kind::kText:
-      return value.as_text();
-    case Value::Kind::kList: {
-      Json list = Json::array();
-      for (const Value &item : value.items()) list.push_back(from_value(item));
-      return list;
-    }
-    case Value::Kind::kObject: {
-      Json object = Json::object();
-      for (size_t i = 0; i < value.keys().size(); ++i) object[value.keys()[i]] = from_value(value.items()[i]);
-      return object;
-    }
+      text += Json(value.as_text()).dump();
+      return;
     case Value::Kind::kArray:
+      throw BadCase(value.describe() + " has no form in JSON");
+    case Value::Kind::kList:
+    case Value::Kind::kObject:
       break;
   }
-  throw BadCase(value.describe() + " has no form in JSON");
+  text += value.is_list() ? '[' : '{';
+  for (size_t i = 0; i < value.items().size(); ++i) {
+    if (i) text += ',';
+    if (value.is_object()) text += Json(value.keys()[i]).dump() + ':';
+    write_json(value.items()[i], text);
+  }
+  text += value.is_list() ? ']' : '}';
 }
 
 }  // namespace
 
 Value parse_json(const std::string &text, const std::string &source) {
-  try {
-    return to_value(Json::parse(text));
-  } catch (const Json::exception &error) {
-    throw BadCase(source + ": " + error.what());
-  }
+  ValueBuilder builder;
+  if (!Json::sax_parse(text, &builder)) throw BadCase(source + ": " + builder.error());
+  return builder.take();
 }
 
 Value read_json(const std::string &path) {
-  std::ifstream file(path);
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw BadCase("cannot read " + path);
-  return parse_json({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()}, path);
+  std::string text(static_cast<size_t>(file.tellg()), '\0');
+  file.seekg(0);
+  file.read(&text[0], static_cast<std::streamsize>(text.size()));
+  if (!file) throw BadCase("cannot read " + path);
+  return parse_json(text, path);
 }
 
-std::string to_json(const Value &value) { return from_value(value).dump(); }
+std::string to_json(const Value &value) {
+  std::string text;
+  write_json(value, text);
+  return text;
+}
 
 }  // namespace golden
