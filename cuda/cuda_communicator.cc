@@ -17,14 +17,14 @@
 #include "cuda/cuda_context.hpp"
 #include "cuda/cuda_named.hpp"
 #include "cuda/cuda_nccl.hpp"
-#include "cuda/cuda_watch.hpp"
+#include "cuda/cuda_poll.hpp"
 
 namespace cohort {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The stream of a device for sums. One for all who sum over it, made once and kept.
+// The stream of a device for sums: shared by all communicators, created once and kept.
 cudaStream_t sum_stream(int device) {
   struct Streams {
     std::mutex mutex;  // guards all
@@ -41,7 +41,7 @@ cudaStream_t sum_stream(int device) {
 }
 
 class CudaCommunicator final : public Communicator,
-                               public Watched,
+                               public Pollable,
                                public std::enable_shared_from_this<CudaCommunicator> {
  public:
   CudaCommunicator(const Nccl &nccl, std::vector<int> devices, Clock::duration patience)
@@ -53,7 +53,7 @@ class CudaCommunicator final : public Communicator,
     if (result != Nccl::kSuccess)
       throw Error(Code::kDevice, text(all_names(), ": ", describe("ncclCommInitAll", result)));
   }
-  ~CudaCommunicator() override {  // nothing is in flight: that would hold it
+  ~CudaCommunicator() override {  // nothing is in flight: sums in flight hold a reference
     const CurrentDevice current(devices_[0], std::nothrow);
     const std::lock_guard<std::mutex> alone(launch_order());
     for (NcclComm *comm : comms_)
@@ -63,7 +63,7 @@ class CudaCommunicator final : public Communicator,
   Events all_reduce(const Sums &sums, const Events &ready, std::shared_ptr<const void> owner, Failed failed) override {
     refuse_failed(ready);
     try {
-      refuse_broken();  // before the others' order: no one waits for what does not come
+      refuse_broken();  // before launch_order() is taken, so that no other sum waits for one that never starts
       return give(sums, ready, std::move(owner), failed);
     } catch (const Error &error) {
       throw Error(error.code(), text(sums.label, ": ", error.what()), error.subject());
@@ -72,8 +72,8 @@ class CudaCommunicator final : public Communicator,
 
   bool broken() const override { return broken_.load(std::memory_order_acquire); }
 
-  bool look() override {
-    std::vector<InFlight> over;  // go after the lock
+  bool poll() override {
+    std::vector<InFlight> over;  // destroyed after the lock is released
     std::string lost;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -85,14 +85,15 @@ class CudaCommunicator final : public Communicator,
         over.push_back(std::move(first));
         in_flight_.pop_front();
       }
-      if (lost.empty()) return watched_ = !in_flight_.empty();
+      if (lost.empty()) return polled_ = !in_flight_.empty();
       if (!broken_) reason_ = lost;  // never again: it is read without the lock from then on
       broken_.store(true, std::memory_order_release);
       for (InFlight &work : in_flight_) over.push_back(std::move(work));
       in_flight_.clear();
-      watched_ = false;
+      polled_ = false;
     }
-    // Who waits for the sums is to find its arrays marked when it goes on, which it does after the end of these.
+    // Mark the arrays as failed before the communicators are aborted: the abort ends the sums, and threads that wait
+    // for them must then find their arrays marked.
     for (const InFlight &work : over)
       if (!all_done(work.done) || failed_device(work.done) >= 0)
         work.failed(work.owner.get(), text(work.label, ": ", lost).c_str());
@@ -121,14 +122,14 @@ class CudaCommunicator final : public Communicator,
     std::shared_ptr<const void> owner;
     Failed failed = nullptr;
     const char *label = "";  // the owner's
-    bool begun = false;      // a device is there; since when
+    bool begun = false;      // a device has reached it, at `since`
     Clock::time_point since{};
   };
 
   // To the streams of all devices.
   Events give(const Sums &sums, const Events &ready, std::shared_ptr<const void> owner, Failed failed) {
-    InFlight work;                                               // goes after the locks
-    const std::lock_guard<std::mutex> in_order(launch_order());  // all devices get all sums in one order
+    InFlight work;                                               // destroyed after the locks are released
+    const std::lock_guard<std::mutex> in_order(launch_order());  // the same order of sums on all devices
     const std::lock_guard<std::mutex> lock(mutex_);
     refuse_broken();
     work.owner = std::move(owner);
@@ -151,7 +152,7 @@ class CudaCommunicator final : public Communicator,
         });
       }
     } catch (const std::exception &e) {
-      // Some devices may have begun and wait for the others: nothing of it goes before they are stopped.
+      // Some devices may have begun and wait for the others: keep everything alive until they are stopped.
       reason_ = e.what();
       broken_.store(true, std::memory_order_release);
       keep(std::move(work));
@@ -162,7 +163,8 @@ class CudaCommunicator final : public Communicator,
     return done;
   }
 
-  // That may last as long as a device stands still, while others are to be looked after: a thread of its own does it.
+  // An abort may block as long as a device hangs, and the polling thread has other objects to poll: run it on a thread
+  // of its own.
   void abort(std::vector<NcclComm *> comms) {
     const auto abort_all = [self = shared_from_this(), comms = std::move(comms)] {
       const CurrentDevice current(self->devices_[0], std::nothrow);
@@ -171,31 +173,31 @@ class CudaCommunicator final : public Communicator,
     };
     try {
       std::thread(abort_all).detach();
-    } catch (const std::system_error &) {  // there is none to be had
+    } catch (const std::system_error &) {  // no thread can be created
       abort_all();
     }
   }
   void refuse_broken() const {
     if (broken()) throw Error(Code::kDevice, reason_);
   }
-  // What kernels complained of is known before it is summed.
+  // Throws the errors of kernels before their results are summed.
   static void refuse_failed(const Events &ready) {
     for (const auto &event : ready) {
-      const auto &complaining = static_cast<const CudaEvent &>(*event).complaining();
-      if (!complaining) continue;
+      const auto &reporting = static_cast<const CudaEvent &>(*event).reporting();
+      if (!reporting) continue;
       event->wait();
-      complaining->throw_first();
+      reporting->throw_first();
     }
   }
   void keep(InFlight work) {
     in_flight_.push_back(std::move(work));
-    if (!watched_) watch(shared_from_this());
-    watched_ = true;
+    if (!polled_) start_polling(shared_from_this());
+    polled_ = true;
   }
   std::string describe(const char *call, int result) const {
     return text("NCCL: ", nccl_.error_string(result), " in ", call);
   }
-  // One group for all devices: one thread that called for one after the other would wait for ever.
+  // One NCCL group for all devices: if one thread called per device, the first call would block for ever.
   void queue(const Sums &sums) {
     const CurrentDevice current(devices_[0]);
     int first = nccl_.group_start();
@@ -230,7 +232,7 @@ class CudaCommunicator final : public Communicator,
     }
     return -1;
   }
-  // Which device will not come any more, or has not for too long; empty: all is well.
+  // Names a device that has failed or is overdue; empty if there is none.
   std::string what_is_lost(InFlight &work) const {
     for (const CudaEvents *events : {&work.ready, &work.done}) {
       const int failed = failed_device(*events);
@@ -252,18 +254,19 @@ class CudaCommunicator final : public Communicator,
     if (!work.begun || Clock::now() - work.since < patience_ || all_done(work.done)) return "";
     const auto late = std::find_if_not(work.ready.begin(), work.ready.end(), is_ready);
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience_).count();
-    if (late == work.ready.end()) return text("the devices have not come to an end of it in ", seconds, " seconds");
-    return text("gpu(", devices_[size_t(late - work.ready.begin())], ") has not come to it for ", seconds, " seconds");
+    if (late == work.ready.end()) return text("the devices have not finished the sum in ", seconds, " seconds");
+    return text("gpu(", devices_[size_t(late - work.ready.begin())], ") has not reached the sum for ", seconds,
+                " seconds");
   }
 
   const Nccl &nccl_;
   const std::vector<int> devices_;
   const Clock::duration patience_;
   std::vector<cudaStream_t> streams_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<NcclComm *> comms_;
   std::deque<InFlight> in_flight_;
-  bool watched_ = false;
+  bool polled_ = false;
   std::string reason_;  // why it is broken
   std::atomic<bool> broken_{false};
 };

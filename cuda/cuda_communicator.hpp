@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over GPUs by NCCL, on a stream of each that has nothing else in it. Every device goes through the sums of all
-// who share it in one order, that in which they were asked for: so none waits for another one in a circle.
+// Sums over GPUs by NCCL, on one stream per device that carries nothing else. All sums that involve a device are queued
+// on it in the order of the calls, so devices cannot wait for each other in a circle.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace cohort {
 
-// The one there is for these devices, as long as somebody has it and it is not broken. Null, and why, without NCCL.
+// The shared communicator of these devices; a new one if there is none or if it is broken. Null without NCCL; then
+// *why gives the reason.
 std::shared_ptr<Communicator> make_cuda_communicator(const std::vector<Context> &contexts, std::string *why);
 
 }  // namespace cohort

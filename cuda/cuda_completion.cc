@@ -11,8 +11,7 @@
 namespace cohort {
 namespace {
 
-// Handles that are not in use. One that was recorded may be recorded anew: who waits for it waits for what it stood
-// for.
+// Unused handles. A recorded event may be recorded again: streams that wait for it wait for the earlier record.
 class FreeEvents {
  public:
   cudaEvent_t take(int device) {
@@ -46,18 +45,18 @@ FreeEvents &free_events() {
   return *instance;
 }
 
-constexpr size_t kMostNamed = 8;  // of what is in flight, in an error
+constexpr size_t kMostNamed = 8;  // pieces of work in flight that an error names
 
 bool same_text(const char *a, const char *b) { return a == b || (a && b && std::strcmp(a, b) == 0); }
 
 }  // namespace
 
-std::string in_words(const Stretch &steps) {
+std::string in_words(const StepRange &steps) {
   return same_text(steps.first, steps.last) ? steps.first : text(steps.first, " to ", steps.last);
 }
 
-CudaEvent::CudaEvent(int device, std::shared_ptr<PendingWork> complaining)
-    : device_(device), complaining_(std::move(complaining)), event_(free_events().take(device)) {
+CudaEvent::CudaEvent(int device, std::shared_ptr<PendingWork> reporting)
+    : device_(device), reporting_(std::move(reporting)), event_(free_events().take(device)) {
   if (event_) return;
   const CurrentDevice current(device_);
   CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
@@ -77,13 +76,13 @@ cudaError_t CudaEvent::status() const {
   const CurrentDevice current(device_, std::nothrow);
   const cudaError_t status = cudaEventQuery(event_);
   if (status != cudaSuccess) cudaGetLastError();
-  // The process ends, and a thread still looks: the work has not failed, and nobody is to be told anything any more.
+  // The process ends while a thread still polls: the work has not failed, and there is nobody left to tell.
   return status == cudaErrorCudartUnloading ? cudaErrorNotReady : status;
 }
 
 bool CudaEvent::done() const {
   if (!over()) return false;
-  if (complaining_) complaining_->collect();
+  if (reporting_) reporting_->collect();
   return true;
 }
 
@@ -92,7 +91,7 @@ void CudaEvent::wait() const {
     const CurrentDevice current(device_, std::nothrow);
     if (cudaEventSynchronize(event_) != cudaSuccess) cudaGetLastError();
   }
-  if (complaining_) complaining_->collect();
+  if (reporting_) reporting_->collect();
 }
 
 void PendingWork::keep(const std::shared_ptr<PendingWork> &self, cudaStream_t stream, Ticket ticket) {
@@ -105,22 +104,22 @@ void PendingWork::keep(const std::shared_ptr<PendingWork> &self, cudaStream_t st
   ticket.event = again ? tickets.back().event : std::make_shared<CudaEvent>(self->device_);
   ticket.event->record(stream);
   if (again) {
-    tickets.back().stretch.last = ticket.stretch.last;
+    tickets.back().step_range.last = ticket.step_range.last;
   } else {
     tickets.push_back(std::move(ticket));
-    if (tickets.back().steps) self->num_complaining_.fetch_add(1, std::memory_order_release);
+    if (tickets.back().steps) self->num_reporting_.fetch_add(1, std::memory_order_release);
   }
-  // Found since it was enqueued.
+  // The queue failed while this was being enqueued.
   if (self->failed() && !tickets.back().contained) tickets.back().follows_failure = true;
-  if (!self->watched_) watch(self);
-  self->watched_ = true;
+  if (!self->polled_) start_polling(self);
+  self->polled_ = true;
 }
 
-bool PendingWork::look() {
+bool PendingWork::poll() {
   collect();
   const std::lock_guard<std::mutex> lock(mutex_);
-  watched_ = !tickets_.empty();
-  return watched_;
+  polled_ = !tickets_.empty();
+  return polled_;
 }
 
 void PendingWork::finish() const {
@@ -134,15 +133,15 @@ void PendingWork::finish() const {
 
 namespace {
 
-// Null: its steps cannot have complained.
-const Complaint *complaint_in(const PendingWork::Ticket &ticket) {
-  return ticket.steps ? static_cast<const Complaint *>(ticket.staging.get()) : nullptr;
+// Null: its steps cannot have recorded an error.
+const InputError *input_error_in(const PendingWork::Ticket &ticket) {
+  return ticket.steps ? static_cast<const InputError *>(ticket.staging.get()) : nullptr;
 }
 
 }  // namespace
 
 void PendingWork::collect() noexcept {
-  std::list<Ticket> done;  // goes after the locks: an owner may end this queue
+  std::list<Ticket> done;  // destroyed after the locks are released: an owner may destroy this queue
   const std::lock_guard<std::mutex> telling(telling_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -150,46 +149,46 @@ void PendingWork::collect() noexcept {
       Ticket &ticket = tickets_.front();
       const cudaError_t status = ticket.event->status();
       if (status == cudaErrorNotReady) break;
-      const Complaint *const complaint = complaint_in(ticket);
-      if (status != cudaSuccess || (complaint && complaint->behind > 0)) {
+      const InputError *const input_error = input_error_in(ticket);
+      if (status != cudaSuccess || (input_error && input_error->behind > 0)) {
         set_failed(error_of(ticket, status));
         for (Ticket &later : tickets_) later.follows_failure = !later.contained;
         ticket.follows_failure = true;
       }
       if (!ticket.follows_failure) ticket.failed = nullptr;
-      if (complaint) num_complaining_.fetch_sub(1, std::memory_order_release);
+      if (input_error) num_reporting_.fetch_sub(1, std::memory_order_release);
       done.splice(done.end(), tickets_, tickets_.begin());
     }
   }
   for (const Ticket &ticket : done) {
     if (!ticket.failed) continue;
     const std::shared_ptr<const Error> why = first();
-    ticket.failed(ticket.owner.get(), why ? why->what() : "work before it has failed");
+    ticket.failed(ticket.owner.get(), why ? why->what() : "earlier work has failed");
   }
 }
 
-// A device that has failed says so of everything that nobody has found done before, whatever it was that failed: so all
-// of that is named. Null: there is no memory for it.
+// A failed device returns the same error for all unfinished work, so the message names all of it. Null: out of memory.
 std::shared_ptr<const Error> PendingWork::error_of(const Ticket &ticket, cudaError_t status) const noexcept {
   try {
     if (status != cudaSuccess) {
       return std::make_shared<const Error>(Code::kExecution,
                                            text("CUDA: ", cudaGetErrorString(status), " on gpu(", device_, "), in ",
                                                 where(), " or other work of that device"),
-                                           in_words(ticket.stretch));
+                                           in_words(ticket.step_range));
     }
-    const Complaint &complaint = *complaint_in(ticket);
-    const char *const label = ticket.steps[complaint.step].label;
-    return std::make_shared<const Error>(Code::kExecution, text(label, ": ", in_words(complaint, ticket.steps)), label);
+    const InputError &input_error = *input_error_in(ticket);
+    const char *const label = ticket.steps[input_error.step].label;
+    return std::make_shared<const Error>(Code::kExecution, text(label, ": ", in_words(input_error, ticket.steps)),
+                                         label);
   } catch (const std::bad_alloc &) {
     return nullptr;
   }
 }
 
-// What has not been found done.
+// Names the unfinished work.
 std::string PendingWork::where() const {
   const auto words = [](const Ticket &ticket) {
-    const std::string steps = in_words(ticket.stretch);
+    const std::string steps = in_words(ticket.step_range);
     return ticket.program ? text(ticket.program, " (", steps, ")") : steps;
   };
   std::vector<std::string> all;

@@ -46,7 +46,7 @@ const Driver &driver() {
 
 struct Contexts {
   std::mutex mutex;                  // guards primary
-  std::map<int, CUcontext> primary;  // those that the runtime uses; held until the process ends
+  std::map<int, CUcontext> primary;  // the contexts that the runtime uses; retained until the process ends
 };
 
 CUcontext context_of(int id) {
@@ -120,7 +120,7 @@ UsedCode &used_code() {
   return *instance;
 }
 
-// What this thread has found there lately: each launch asks.
+// A cache of used_code() per thread: each launch asks.
 KernelOnDevice &lately_found(const KernelOnDevice &code) {
   constexpr size_t kMost = 256;
   static thread_local KernelOnDevice found[kMost];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose device is current: ours while we call CUDA, the host's before and after. By the driver's stack of contexts: to
-// ask the runtime which device is current, and to set it back, would make a context where the host has none, and lose
-// one that is not the runtime's.
+// The current device: ours while we call CUDA, the host's before and after. Switched through the driver's stack of
+// contexts: cudaGetDevice() and cudaSetDevice() would create a context where the host has none, and would lose a host
+// context that is not the runtime's.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@
 
 namespace cohort {
 
-// One of the driver's, as the runtime finds it: no link to libcuda, which only machines with a GPU have. Throws
-// kDevice.
+// A function of the driver, looked up by the runtime: linking to libcuda would need a GPU driver on every machine.
+// Throws kDevice.
 void *driver_function(const char *name);
 
-// Held while a sum is given to the streams of several devices, and by calls that may wait for a device (to pin memory,
-// to load code, to make graphs and communicators): such a call is not to come in between, when one device waits for
-// others that have not been given theirs. Nothing that somebody else owns is let go of while it is held.
+// Held while a sum is queued on the streams of several devices, and by calls that may wait for a device (pinning
+// memory, loading code, creating graphs and communicators). Without it such a call could wait for a device whose sum
+// waits for a device on which the sum has not been queued yet. No object of another owner is released while it is held.
 std::mutex &launch_order();
 
 // Makes a device current for a scope. Everything that needs a context stands in one.
@@ -26,7 +26,7 @@ class CurrentDevice {
  public:
   explicit CurrentDevice(int id);  // throws kDevice
   CurrentDevice(int id,
-                std::nothrow_t) noexcept;  // for those who end something, or ask; what they call says what fails
+                std::nothrow_t) noexcept;  // for clean-up and queries: the calls that follow report the failure
   CurrentDevice(const CurrentDevice &) = delete;
   CurrentDevice &operator=(const CurrentDevice &) = delete;
   ~CurrentDevice();
@@ -39,8 +39,8 @@ class CurrentDevice {
   int outer_ = -1;
 };
 
-// Calls fn(), which launches code on the current device: alone the first time. The driver loads code when it is first
-// launched, finds room for what its threads keep, and may wait for the device to be idle until it can.
+// Calls fn(), which launches code on the current device; the first time under launch_order(). The driver loads code at
+// its first launch and allocates local memory for its threads, and may wait until the device is idle for that.
 template <typename Fn>
 void use_code(std::atomic<bool> *used, const Fn &fn) {
   if (used->load(std::memory_order_acquire)) return fn();
@@ -49,7 +49,7 @@ void use_code(std::atomic<bool> *used, const Fn &fn) {
   used->store(true, std::memory_order_release);
 }
 
-// Of a kernel that was compiled before, by its address.
+// The same for a kernel that is compiled into this library, identified by its address.
 bool was_used(const void *kernel);
 void note_use(const void *kernel);
 template <typename Fn>

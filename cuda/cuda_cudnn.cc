@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 
-// Where it is linked in, or the host has it among its own libraries.
+// Not null if it is linked in, or if a library of the host brings it.
 extern "C" __attribute__((weak)) size_t cudnnGetVersion();
 
 namespace cohort {
@@ -44,14 +44,14 @@ bool find_all(void *library, Cudnn *cudnn, std::string *why) {
 }  // namespace
 
 const Cudnn *find_cudnn(std::string *why) {
-  static std::mutex mutex;  // guards what follows
+  static std::mutex mutex;  // guards the variables below
   static const Cudnn *known = nullptr;
-  static std::string reason;  // why there is none: it is looked for once
+  static std::string reason;  // why there is none; the search is not repeated
   const std::lock_guard<std::mutex> lock(mutex);
   if (!known && reason.empty()) {
     Dl_info own{};
     const bool is_there = cudnnGetVersion && dladdr(reinterpret_cast<void *>(cudnnGetVersion), &own) && own.dli_fname;
-    // By this name also one that the host has loaded from wherever it keeps it.
+    // dlopen() by this name also finds a library that the host has loaded from another folder.
     void *const library = dlopen(is_there ? own.dli_fname : kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     Cudnn found{};
     if (!library) {

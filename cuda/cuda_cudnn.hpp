@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is used here of cuDNN 9: of its backend interface, by which descriptors of a convolution lead to engines that
-// compute it. Found when it is first needed: neither to build nor to run takes cuDNN; without it other kernels serve.
-// Declared here, so that its headers need not be there either; the numbers are its ABI's (tests/cudasim/sim_cudnn.cc
-// compares them with the headers where these are found).
+// The part of cuDNN 9 that is used here: its backend interface, in which descriptors of a convolution lead to engines
+// that compute it. cuDNN is loaded when it is first needed; neither the build nor a run requires it, and without it
+// other kernels are used. Its functions and constants are declared here, so that its headers are not required either;
+// tests/cudasim/sim_cudnn.cc compares the constants with the headers where these are installed.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ struct Cudnn {
   };
   enum DataType : int { kFloat = 0, kHalf = 2, kBfloat16 = 9 };
   enum ConvolutionMode : int { kCrossCorrelation = 1 };
-  enum HeuristicMode : int { kFallback = 2, kModeA = 3 };  // fallback: what is there beside what mode A knows
-  // How an engine's numbers come about; others than these are known by their numbers alone.
+  enum HeuristicMode : int { kFallback = 2, kModeA = 3 };  // fallback: further engines
+  // Numerical notes of an engine; the ones that are not listed are reported by number.
   enum Note : int {
     kTensorCore = 0,
     kDownConvertInputs = 1,
@@ -120,20 +120,20 @@ struct Cudnn {
   int (*create_descriptor)(int type, CudnnDescriptor **descriptor);
   int (*destroy_descriptor)(CudnnDescriptor *descriptor);
   int (*set_attribute)(CudnnDescriptor *descriptor, int name, int type, int64_t count, const void *elements);
-  // Descriptors to be told are made before.
+  // Descriptors to be filled in must have been created by the caller.
   int (*get_attribute)(const CudnnDescriptor *descriptor, int name, int type, int64_t room, int64_t *count,
                        void *elements);
   int (*finalize)(CudnnDescriptor *descriptor);
   int (*execute)(CudnnHandle *handle, CudnnDescriptor *plan, CudnnDescriptor *pack);
 };
 
-// Null, and why, where there is none that can be used. The one that the host has loaded already, if there is one.
+// Null, and *why, if there is no usable one. Prefers the library that the host has already loaded.
 const Cudnn *find_cudnn(std::string *why);
 
-// "cuDNN: CUDNN_STATUS_BAD_PARAM in cudnnBackendFinalize: what it says of it"
+// "cuDNN: CUDNN_STATUS_BAD_PARAM in cudnnBackendFinalize: its last error string"
 std::string cudnn_error(const Cudnn &cudnn, int status, const char *call);
-// It does not take what it was asked for, or cannot be used at all: other kernels may do. Else memory or the device has
-// failed.
+// True if cuDNN refuses the request or cannot be used at all, so that another kernel may do it; false if memory or the
+// device has failed.
 bool is_cudnn_refusal(int status);
 void check_cudnn(const Cudnn &cudnn, int status, const char *call);  // throws what cudnn_error() says
 

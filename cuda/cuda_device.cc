@@ -9,9 +9,9 @@
 #include "cuda/cuda_context.hpp"
 #include "cuda/cuda_memory.hpp"
 #include "cuda/cuda_named.hpp"
+#include "cuda/cuda_poll.hpp"
 #include "cuda/cuda_queue.hpp"
 #include "cuda/cuda_rates.hpp"
-#include "cuda/cuda_watch.hpp"
 #include "device/device.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/backend.hpp"
@@ -67,14 +67,14 @@ class CudaDevice final : public Device {
 
  protected:
   std::shared_ptr<Memory> obtain(size_t bytes) override {
-    // The device object lives as long as its memory.
+    // The memory keeps the device object alive.
     const std::shared_ptr<void> data(named(id_, [&] { return pool_.take(bytes); }),
                                      [device = shared_from_this(), this](void *p) { pool_.give_back(p); });
     return std::make_shared<Memory>(context(), data.get(), bytes, [data](void *) {});
   }
 
-  // What is finished may still be held, until somebody has looked.
-  bool reclaim(int times) override { return times < 2 && finish_watched(); }
+  // Finished work may still hold memory until it has been polled.
+  bool reclaim(int times) override { return times < 2 && finish_polled(); }
 
   std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) override {
     return named(id_, [&] {
@@ -109,7 +109,7 @@ const char *unusable(cudaError_t status) {
     return "there is no CUDA driver";
   } else {
     std::snprintf(reason, sizeof reason,
-                  "the CUDA driver is too old: it serves CUDA %d.%d, and must serve %d.%d or later", driver / 1000,
+                  "the CUDA driver is too old: it supports CUDA %d.%d, and must support %d.%d or later", driver / 1000,
                   minor(driver), CUDART_VERSION / 1000, minor(CUDART_VERSION));
   }
   return reason;

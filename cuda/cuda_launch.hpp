@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way in which kernels are launched, and what they use that plain C++ lacks: tests/cudasim has doubles of all
-// of it. So .cu files write neither <<<>>> nor __shared__.
+// How kernels are launched, and the CUDA extensions that they use: tests/cudasim replaces all of it, so .cu files must
+// write neither <<<>>> nor __shared__.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,7 +26,7 @@ inline Grid flat_grid(int64_t count) {
           dim3(kBlockThreads)};
 }
 
-// `stream` is that of the lane that a kernel runs on.
+// `stream`: Lane::stream of the lane that the kernel runs on.
 template <typename... Params, typename... Args>
 void launch(void (*kernel)(Params...), const Grid &grid, void *stream, const Args &...args) {
   static_assert((sizeof(Params) + ... + 0) <= 4000, "a kernel's parameters are 4096 bytes at most");
@@ -38,13 +38,13 @@ void launch(void (*kernel)(Params...), const Grid &grid, void *stream, const Arg
            [&] { CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...)); });
 }
 
-// COHORT_SHARED(float, tile, [8][32]): an array of the block's threads together, of at most 48 KiB with all others.
+// COHORT_SHARED(float, tile, [8][32]) declares an array in shared memory; 48 KiB at most in all arrays of a block.
 #ifdef __CUDACC__
 #define COHORT_SHARED(type, name, dims) __shared__ type name dims
 #define COHORT_CHECK_VECTOR(address, bytes)
 #endif
 
-// As many elements as 16 bytes hold, moved at once, to and from addresses that are multiples of 16.
+// The elements that fill 16 bytes, loaded and stored at once; addresses must be multiples of 16.
 template <typename T>
 struct alignas(16) Vector {
   static constexpr int kSize = int(16 / sizeof(T));

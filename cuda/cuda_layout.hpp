@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a GPU keeps images between steps when not row-major: with the channels behind all other axes, as the tensor cores
-// of convolutions and whatever goes over channels like them. Kernels read layouts in one of these ways, which their
-// registration says, and are given row-major inputs where it says none (KernelEntry::any_layout()):
-//   flat  the order of elements is all one to them: COHORT_KERNEL_BY(cuda, Cast, flat<make_cast>).any_layout()
-//   own   their factories read and set StepSpec's layouts: convolutions, batch norms, pooling, Concat, Dropout,
-//   LeakyReLU
+// The layout of images on a GPU between steps if it is not row-major: channels last, as tensor cores and kernels that
+// go over channels prefer it. A kernel gets row-major inputs unless it is registered with any_layout(), in one of two
+// ways:
+//   flat  the order of elements does not matter: COHORT_KERNEL_BY(cuda, Cast, flat<make_cast>).any_layout()
+//   own   the factory reads and sets the layouts in StepSpec: convolutions, batch norms, pooling, Concat, Dropout,
+//         LeakyReLU
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ class CudaLayout final : public Layout {
   size_t bytes() const override { return bytes_; }
   std::string describe() const override;  // "NHWC"
   const std::vector<int64_t> &strides() const { return strides_; }
-  std::shared_ptr<const Layout> with(const TensorSpec &other) const;  // of a tensor of the same shape
+  std::shared_ptr<const Layout> with(const TensorSpec &other) const;  // this order for a tensor of the same shape
 
  private:
   const std::vector<int> order_;
@@ -31,17 +31,17 @@ class CudaLayout final : public Layout {
   size_t bytes_;
 };
 
-// How far apart neighbours along each axis lie, in elements.
+// The stride of each axis, in elements.
 std::vector<int64_t> strides_of(const TensorSpec &tensor);
 
-// Of images, (batch, channels, spatial axes): the channels behind the others. Null where they lie there anyhow.
+// The channels-last layout for images of shape (batch, channels, spatial axes). Null if row-major order is the same.
 std::shared_ptr<const Layout> channels_last_layout(const TensorSpec &images);
-bool lies_channels_last(const TensorSpec &images);  // and not row-major, too
-Shape channels_last_shape(const Shape &images);     // lengths of the axes in the order in which they lie then
-Shape lying_shape(const TensorSpec &tensor);        // lengths in the order in which they lie
+bool lies_channels_last(const TensorSpec &images);  // false if row-major order is the same
+Shape channels_last_shape(const Shape &images);     // lengths of the axes in channels-last order
+Shape lying_shape(const TensorSpec &tensor);        // lengths of the axes in the order of the tensor's layout
 
-// Calls `make` where the order of elements is all one: where all tensors have one shape they lie as the first of the
-// inputs does that is not row-major; else row-major.
+// Calls `make`, for kernels to which the order of elements does not matter. If all tensors have one shape, they all get
+// the layout of the first input that is not row-major; else all are row-major.
 std::unique_ptr<Kernel> make_flat(StepSpec &spec, KernelFactory make);
 
 template <KernelFactory make>

@@ -12,14 +12,14 @@
 namespace cohort {
 namespace {
 
-// Whether kernels and copies of one device may use another's memory.
+// Whether `device` can access the memory of `other`.
 bool reaches(int device, int other) {
   int can = 0;
   if (cudaDeviceCanAccessPeer(&can, device, other) != cudaSuccess) cudaGetLastError();
   return can != 0;
 }
 
-// What NCCL and copies between devices need: a pool is its own device's alone otherwise.
+// NCCL and copies between devices need this: a pool is accessible to its own device only by default.
 void open_to_others(cudaMemPool_t pool, int device) {
   int devices = 0;
   CUDA_CHECK(cudaGetDeviceCount(&devices));
@@ -61,7 +61,7 @@ DevicePool::~DevicePool() {
   cudaStreamDestroy(stream_);
 }
 
-// The stream has nothing else in it, so that it is done at once: what it gives may be used by any other.
+// The stream carries nothing else, so the wait is short; after it any stream may use the memory.
 void *DevicePool::take(size_t bytes) {
   const CurrentDevice current(device_);
   void *data = nullptr;
@@ -71,12 +71,12 @@ void *DevicePool::take(size_t bytes) {
   cudaGetLastError();
   const std::string context = text("gpu(", device_, ")");
   if (status != cudaErrorMemoryAllocation)
-    throw Error(Code::kDevice, text(context, ": no memory can be had: CUDA: ", cudaGetErrorString(status)), context);
+    throw Error(Code::kDevice, text(context, ": cannot allocate memory: CUDA: ", cudaGetErrorString(status)), context);
   size_t free_bytes = 0, total_bytes = 0;
   if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) cudaGetLastError();
   throw Error(Code::kOutOfMemory,
               text(context, ": no memory for ", bytes, " bytes; ", free_bytes, " of ", total_bytes, " are free, and ",
-                   cached_bytes(), " are kept for later"),
+                   cached_bytes(), " are cached"),
               context);
 }
 
@@ -96,7 +96,7 @@ size_t DevicePool::cached_bytes() const {
 
 namespace {
 
-// Pieces of powers of two. To pin memory and to let go of it makes devices wait, so what there is is kept.
+// Pieces whose sizes are powers of two. Pinning and unpinning memory makes devices wait, so free pieces are kept.
 class PinnedPieces {
  public:
   static constexpr int kLeast = 12, kMost = 26;  // 4 KiB, 64 MiB
@@ -124,7 +124,7 @@ class PinnedPieces {
   }
 
  private:
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<void *> free_[kMost - kLeast + 1];
   size_t kept_ = 0;
 };
@@ -143,7 +143,7 @@ void *pin(size_t bytes) {
 }
 
 void unpin(int device, void *data) {
-  const CurrentDevice current(device, std::nothrow);  // or it would make a context of gpu(0)
+  const CurrentDevice current(device, std::nothrow);  // else the call would create a context on gpu(0)
   const std::lock_guard<std::mutex> alone(launch_order());
   cudaFreeHost(data);
 }

@@ -49,7 +49,7 @@ CudaModule::~CudaModule() {
   driver().unload(module_);
 }
 
-// Which loads it, too, where the driver has put that off.
+// This loads the code if the driver has deferred that.
 CudaModule::Function::Function(const CudaModule &module, const char *kernel) {
   const CurrentDevice current(module.device_);
   const std::lock_guard<std::mutex> alone(launch_order());

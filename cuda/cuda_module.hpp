@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine code that was made while the program runs, on one device.
+// Machine code that was compiled at run time, loaded on one device.
 #pragma once
 
 #include <cuda.h>
@@ -12,16 +12,16 @@ namespace cohort {
 
 class CudaModule {
  public:
-  explicit CudaModule(int device, const std::string &code);  // throws kDevice where the driver does not take it
-  ~CudaModule();                                             // nothing that is queued uses it any more
+  explicit CudaModule(int device, const std::string &code);  // throws kDevice if the driver refuses it
+  ~CudaModule();                                             // no queued work may use it any more
   CudaModule(const CudaModule &) = delete;
   CudaModule &operator=(const CudaModule &) = delete;
 
-  // One of its kernels, which goes before it does.
+  // One of its kernels; must be destroyed before the module.
   class Function {
    public:
     Function(const CudaModule &module, const char *kernel);  // throws kDevice
-    // With one argument. The device is current.
+    // Launches with one argument. The device must be current.
     template <typename T>
     void launch(const Grid &grid, void *stream, T argument) const {
       void *arguments[] = {&argument};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of CUDA and of its libraries say of which device they are. For whatever others call in this backend.
+// Adds the device to errors of CUDA and of its libraries. Used at the entry points of this backend.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace cohort {
 
-// The message, with the device where that is the device's business and it says nothing of any.
+// The message; prefixed with the device if the error is one of a device and does not name it.
 inline std::string with_device(int device, const Error &error) {
   const std::string what = error.what();
   const bool is_devices = error.code() == Code::kDevice || error.code() == Code::kOutOfMemory;

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 
-// Where it is linked in, or the host has it among its own libraries.
+// Not null if it is linked in, or if a library of the host brings it.
 extern "C" __attribute__((weak)) int ncclGetVersion(int *version);
 
 namespace cohort {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few functions of NCCL that are used here, found when they are first needed: neither to build nor to run takes
-// NCCL, unless several GPUs sum. Declared here, so that its header need not be there either; the numbers are its ABI's.
+// The few functions of NCCL that are used here, loaded when they are first needed: neither the build nor a run requires
+// NCCL, unless sums span several GPUs. Declared here, with the constants of its ABI, so that its header is not
+// required.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,7 +30,7 @@ struct Nccl {
   int (*all_reduce)(const void *from, void *to, size_t count, int type, int op, NcclComm *comm, cudaStream_t stream);
 };
 
-// Null, and why, where there is none that can be used. The one that the host has loaded already, if there is one.
+// Null, and *why, if there is no usable one. Prefers the library that the host has already loaded.
 const Nccl *find_nccl(std::string *why);
 int nccl_type(Dtype dtype);  // ncclDataType_t; -1: it has no such type
 

@@ -27,7 +27,7 @@ CudaQueue::CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, T
       pool_(pool),
       id_(id),
       trace_(trace),
-      row_(*trace, text(device_->context(), " enqueued"), device_->context(), 0),  // the host's time
+      row_(*trace, text(device_->context(), " enqueued"), device_->context(), 0),  // host time
       fault_(label_to_fail()),
       replays_(read_setting(kCudaGraphs) != "0" && fault_.empty()),
       pending_(std::make_shared<PendingWork>(id)) {
@@ -38,12 +38,12 @@ CudaQueue::CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, T
 CudaQueue::~CudaQueue() {
   finish();
   const CurrentDevice current(id_, std::nothrow);
-  if (complaint_) pool_.give_back(complaint_);
+  if (input_error_) pool_.give_back(input_error_);
   cudaStreamDestroy(stream_);
 }
 
-// The error that an exception is of these steps. Null: there is no memory for it.
-std::shared_ptr<const Error> CudaQueue::error_in(const Stretch &steps, const std::exception &e) const noexcept {
+// The exception as an error of these steps. Null: there is no memory for it.
+std::shared_ptr<const Error> CudaQueue::error_in(const StepRange &steps, const std::exception &e) const noexcept {
   const auto *const known = dynamic_cast<const Error *>(&e);
   const bool is_plain = dynamic_cast<const std::bad_alloc *>(&e) != nullptr;
   const Code code = is_plain || (known && known->code() == Code::kOutOfMemory) ? Code::kOutOfMemory : Code::kExecution;
@@ -57,8 +57,8 @@ std::shared_ptr<const Error> CudaQueue::error_in(const Stretch &steps, const std
   }
 }
 
-// Of a device that has failed, which it says of all that it is asked for from then on.
-std::shared_ptr<const Error> CudaQueue::error_in(const Stretch &steps, cudaError_t status) const noexcept {
+// The error of a device that has failed: it returns that status for every later call.
+std::shared_ptr<const Error> CudaQueue::error_in(const StepRange &steps, cudaError_t status) const noexcept {
   try {
     const std::string what = text("gpu(", id_, ") has failed: CUDA: ", cudaGetErrorString(status));
     return error_in(steps, Error(Code::kDevice, what, "cuda"));
@@ -77,9 +77,9 @@ void CudaQueue::add(const Enqueue &enqueue, PendingWork::Ticket ticket) {
       PendingWork::keep(pending_, stream_, ticket);
       return;
     } catch (const std::exception &e) {
-      const cudaError_t status = finish_stream();  // what has been enqueued of it uses what its owner has
-      pending_->collect();                         // what failed first, where the device has failed before
-      error = status == cudaSuccess ? error_in(ticket.stretch, e) : error_in(ticket.stretch, status);
+      const cudaError_t status = finish_stream();  // the part that was enqueued uses memory of the owner
+      pending_->collect();                         // finds the first failure, if the device had failed before
+      error = status == cudaSuccess ? error_in(ticket.step_range, e) : error_in(ticket.step_range, status);
       if (!ticket.contained) pending_->fail(error);
     }
   } else {
@@ -90,13 +90,14 @@ void CudaQueue::add(const Enqueue &enqueue, PendingWork::Ticket ticket) {
 
 void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
   const auto enqueue = [&](PendingWork::Ticket *ticket) {
-    StepsEnqueued steps([this] { return complaint(); });
+    StepsEnqueued steps([this] { return input_error(); });
     try {
-      enqueue_steps(program, &steps, &ticket->stretch);
-      if (program.count > 0) ticket->stretch = {program.steps[0].label, program.steps[program.count - 1].label};
-      if (steps.may_complain()) take_complaint(program, ticket);
+      enqueue_steps(program, &steps, &ticket->step_range);
+      if (program.count > 0) ticket->step_range = {program.steps[0].label, program.steps[program.count - 1].label};
+      if (steps.may_report_error()) take_input_error(program, ticket);
     } catch (const std::exception &) {
-      if (steps.may_complain() && complaint_) look_at_complaint(program, ticket);  // what it complains of came first
+      if (steps.may_report_error() && input_error_)
+        wait_for_input_error(program, ticket);  // an input error comes before this one
       throw;
     }
   };
@@ -105,7 +106,7 @@ void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
   add(enqueue, std::move(ticket));
 }
 
-void CudaQueue::enqueue_steps(const Program &program, StepsEnqueued *steps, Stretch *now) {
+void CudaQueue::enqueue_steps(const Program &program, StepsEnqueued *steps, StepRange *now) {
   ProgramSpans spans(trace_, row_, program.name);
   if (program.replay && replays_ && !spans) {
     if (!*program.replay)
@@ -125,39 +126,39 @@ void CudaQueue::enqueue_steps(const Program &program, StepsEnqueued *steps, Stre
   }
 }
 
-// The note goes along with the program, and the next one finds the place free. Where a failure is the program's own
-// business others may read what it writes before the note is there: then it is waited for.
-void CudaQueue::take_complaint(const Program &program, PendingWork::Ticket *ticket) {
-  if (program.isolated || !ticket->owner) return look_at_complaint(program, ticket);
-  const std::shared_ptr<void> pinned = need_pinned(sizeof(Complaint), "what kernels complain of");
-  fetch_complaint(static_cast<Complaint *>(pinned.get()));
+// Copies the record to the host behind the program, and clears it for the next one. If failures are contained in the
+// program, others may read its outputs before the record has arrived: then wait for it.
+void CudaQueue::take_input_error(const Program &program, PendingWork::Ticket *ticket) {
+  if (program.isolated || !ticket->owner) return wait_for_input_error(program, ticket);
+  const std::shared_ptr<void> pinned = need_pinned(sizeof(InputError), "the errors that kernels record");
+  fetch_input_error(static_cast<InputError *>(pinned.get()));
   ticket->staging = pinned;
   ticket->steps = program.steps;
 }
 
-// Throws it, if there is one, when what has been enqueued is done.
-void CudaQueue::look_at_complaint(const Program &program, PendingWork::Ticket *ticket) {
-  Complaint found{};
-  fetch_complaint(&found);
+// Waits for the enqueued work, and throws the recorded error if there is one.
+void CudaQueue::wait_for_input_error(const Program &program, PendingWork::Ticket *ticket) {
+  InputError found{};
+  fetch_input_error(&found);
   CUDA_CHECK(cudaStreamSynchronize(stream_));
   if (found.behind == 0) return;
   const char *const label = program.steps[found.step].label;
-  ticket->stretch = {label, label};
+  ticket->step_range = {label, label};
   throw Error(Code::kExecution, in_words(found, program.steps));
 }
 
-void CudaQueue::fetch_complaint(Complaint *to) {
-  CUDA_CHECK(cudaMemcpyAsync(to, complaint_, sizeof(Complaint), cudaMemcpyDeviceToHost, stream_));
-  CUDA_CHECK(cudaMemsetAsync(complaint_, 0, sizeof(Complaint), stream_));
+void CudaQueue::fetch_input_error(InputError *to) {
+  CUDA_CHECK(cudaMemcpyAsync(to, input_error_, sizeof(InputError), cudaMemcpyDeviceToHost, stream_));
+  CUDA_CHECK(cudaMemsetAsync(input_error_, 0, sizeof(InputError), stream_));
 }
 
-Complaint *CudaQueue::complaint() {
-  if (complaint_) return complaint_;
-  void *const block = pool_.take(sizeof(Complaint));
-  const cudaError_t status = cudaMemsetAsync(block, 0, sizeof(Complaint), stream_);
+InputError *CudaQueue::input_error() {
+  if (input_error_) return input_error_;
+  void *const block = pool_.take(sizeof(InputError));
+  const cudaError_t status = cudaMemsetAsync(block, 0, sizeof(InputError), stream_);
   if (status != cudaSuccess) pool_.give_back(block);
   check_cuda(status, "cudaMemsetAsync");
-  return complaint_ = static_cast<Complaint *>(block);
+  return input_error_ = static_cast<InputError *>(block);
 }
 
 void CudaQueue::call(std::function<void()> fn, const char *label) {
@@ -172,8 +173,9 @@ void CudaQueue::call(std::function<void()> fn, const char *label) {
 
 namespace {
 
-// Bytes that the host copies between pageable and pinned memory, when the stream comes to it. Where its device fails,
-// the driver may come to it late or never: it copies nothing once its owner has been let go, and stays for the driver.
+// A copy between pageable and pinned memory by a host function in the stream. If the device fails, the driver may call
+// that function late or never: once its owner has been released it copies nothing, and it stays allocated for the
+// driver.
 class HostCopy {
  public:
   static std::shared_ptr<HostCopy> create(std::shared_ptr<void> pinned, void *to, const void *from, size_t bytes) {
@@ -190,9 +192,9 @@ class HostCopy {
   HostCopy(std::shared_ptr<void> pinned, void *to, const void *from, size_t bytes)
       : pinned_(std::move(pinned)), to_(to), from_(from), bytes_(bytes) {}
   static void let_go(HostCopy *copy) {
-    static HostCopy *left = nullptr;                 // all that are
+    static HostCopy *left = nullptr;                 // all that have not run
     static auto *const left_mutex = new std::mutex;  // guards left
-    std::shared_ptr<void> pinned;  // goes after the locks: that may wait for the device, and the driver for run()
+    std::shared_ptr<void> pinned;  // freed after the locks: freeing may wait for the device, and the driver for run()
     {
       const std::lock_guard<std::mutex> all(*left_mutex), lock(copy->mutex_);
       pinned = std::move(copy->pinned_);
@@ -205,7 +207,7 @@ class HostCopy {
     delete copy;
   }
 
-  std::mutex mutex_;              // guards what follows
+  std::mutex mutex_;              // guards the members below
   std::shared_ptr<void> pinned_;  // while there is something to copy
   void *const to_;
   const void *const from_;
@@ -216,11 +218,11 @@ class HostCopy {
 
 }  // namespace
 
-// Nobody waits for pageable memory where there is pinned memory to go through.
+// Pageable memory is copied through pinned memory if there is some, so that the caller does not wait.
 void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner, Failed failed) {
   if (bytes == 0) return;
   const auto enqueue = [&](PendingWork::Ticket *ticket) {
-    ticket->stretch = {"copy", "copy"};
+    ticket->step_range = {"copy", "copy"};
     ProgramSpans spans(trace_, row_, nullptr);
     const MemoryPlace source = place_of(from), target = place_of(to);
     const bool from_pageable = source.pageable, to_pageable = !from_pageable && target.pageable;
@@ -244,8 +246,8 @@ void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<c
 }
 
 std::shared_ptr<Event> CudaQueue::record() {
-  // In this order: what complains no more has failed by then.
-  const bool may_be_bad = pending_->may_complain() || pending_->failed();
+  // In this order: work that is no longer in may_report_error() has set failed() by then.
+  const bool may_be_bad = pending_->may_report_error() || pending_->failed();
   return named(id_, [&] {
     auto event = std::make_shared<CudaEvent>(id_, may_be_bad ? pending_ : nullptr);
     const CurrentDevice current(id_);
@@ -257,13 +259,13 @@ std::shared_ptr<Event> CudaQueue::record() {
 void CudaQueue::wait(std::shared_ptr<Event> event) {
   const auto *const cuda = dynamic_cast<const CudaEvent *>(event.get());
   if (!cuda) {
-    // Another backend's event, which waits for nothing that is not queued already. Not left to a host function in the
-    // stream: the driver may run those of all streams on one thread, and one could wait for what is behind another.
+    // Another backend's event; the work that it waits for is already queued. The calling thread waits: a host function
+    // in the stream could deadlock, as the driver may run those of all streams on one thread.
     event->wait();
     return;
   }
-  // What has been written is known before others read it.
-  if (cuda->complaining() && cuda->complaining() != pending_) cuda->wait();
+  // Errors of the work that wrote the data are reported before other work reads them.
+  if (cuda->reporting() && cuda->reporting() != pending_) cuda->wait();
   try {
     named(cuda->device(), [&] {
       const CurrentDevice current(id_);
@@ -274,7 +276,7 @@ void CudaQueue::wait(std::shared_ptr<Event> event) {
   }
 }
 
-// What went wrong is what the next sync() finds.
+// Keeps the error for the next sync().
 void CudaQueue::finish() noexcept {
   const cudaError_t status = finish_stream();
   pending_->collect();
@@ -295,7 +297,7 @@ void CudaQueue::sync() {
 }
 
 void CudaQueue::check() const {
-  if (pending_->may_complain()) pending_->collect();
+  if (pending_->may_report_error()) pending_->collect();
   pending_->throw_first();
 }
 
@@ -304,7 +306,7 @@ bool CudaQueue::idle() const {
   const CurrentDevice current(id_, std::nothrow);
   const cudaError_t status = cudaStreamQuery(stream_);
   if (status != cudaSuccess) cudaGetLastError();
-  if (status != cudaSuccess || !pending_->may_complain()) return status == cudaSuccess;
+  if (status != cudaSuccess || !pending_->may_report_error()) return status == cudaSuccess;
   pending_->collect();
   return !pending_->failed();
 }

@@ -15,7 +15,7 @@ namespace cohort {
 
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, Trace *trace);  // the device has the pool
+  CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, Trace *trace);  // `pool` belongs to the device
   ~CudaQueue() override;
 
   void run(const Program &program, std::shared_ptr<const void> owner) override;
@@ -32,28 +32,28 @@ class CudaQueue final : public Queue {
 
  private:
   using Failed = void (*)(const void *owner, const char *message);
-  // The work is done, or has failed, by `enqueue`; then it is the owner's until the stream has finished it, and what
-  // `enqueue` has put into the ticket stays, too.
+  // Calls `enqueue`, which puts work on the stream. The ticket's owner, and the memory that `enqueue` puts into the
+  // ticket, are kept until the stream has finished that work; if `enqueue` throws, the owner is told.
   template <typename Enqueue>
   void add(const Enqueue &enqueue, PendingWork::Ticket ticket);
-  void enqueue_steps(const Program &program, StepsEnqueued *steps, Stretch *now);
-  void take_complaint(const Program &program, PendingWork::Ticket *ticket);
-  void look_at_complaint(const Program &program, PendingWork::Ticket *ticket);
-  void fetch_complaint(Complaint *to);  // and what comes behind finds none
-  std::shared_ptr<const Error> error_in(const Stretch &steps, const std::exception &e) const noexcept;
-  std::shared_ptr<const Error> error_in(const Stretch &steps, cudaError_t status) const noexcept;
-  Complaint *complaint();
-  cudaError_t finish_stream() noexcept;  // the caller waits for what has been enqueued
+  void enqueue_steps(const Program &program, StepsEnqueued *steps, StepRange *now);
+  void take_input_error(const Program &program, PendingWork::Ticket *ticket);
+  void wait_for_input_error(const Program &program, PendingWork::Ticket *ticket);
+  void fetch_input_error(InputError *to);  // and clears it for the programs that follow
+  std::shared_ptr<const Error> error_in(const StepRange &steps, const std::exception &e) const noexcept;
+  std::shared_ptr<const Error> error_in(const StepRange &steps, cudaError_t status) const noexcept;
+  InputError *input_error();
+  cudaError_t finish_stream() noexcept;  // waits for all enqueued work
 
   const std::shared_ptr<Device> device_;
   DevicePool &pool_;
   const int id_;
   Trace *const trace_;
-  const TraceRow row_;  // steps are there when they are enqueued, not when the GPU runs them
+  const TraceRow row_;  // records when steps are enqueued, not when the GPU runs them
   cudaStream_t stream_ = nullptr;
-  const std::string fault_;  // the step whose label has this fails
+  const std::string fault_;  // steps whose label contains this fail
   const bool replays_;
-  Complaint *complaint_ = nullptr;  // of all its programs, in the device's memory; null as long as there was none
+  InputError *input_error_ = nullptr;  // device memory, shared by all programs; null until first needed
   const std::shared_ptr<PendingWork> pending_;
 };
 

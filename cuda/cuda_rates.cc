@@ -6,8 +6,8 @@
 namespace cohort {
 namespace {
 
-// Of a multiprocessor, a clock: a multiplication and an addition are two. Sums of products of 16 bits and of TF32 are
-// in float32.
+// Operations per clock of one multiprocessor; a multiply-add counts as two. Products of 16-bit floats and of TF32 are
+// summed in float32.
 struct Units {
   int capability;
   double flops, tf32_flops, narrow_flops;
@@ -27,7 +27,7 @@ double attribute(cudaDeviceAttr what, int device) {
 
 MachineRates cuda_rates(int device) noexcept {
   MachineRates rates;
-  const double two_a_clock = 2, hertz = 1e3 * attribute(cudaDevAttrMemoryClockRate, device);  // asked for in kHz
+  const double two_a_clock = 2, hertz = 1e3 * attribute(cudaDevAttrMemoryClockRate, device);  // the attribute is in kHz
   rates.bytes_per_s = two_a_clock * hertz * attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8;
   const int capability = int(10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +
                              attribute(cudaDevAttrComputeCapabilityMinor, device));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU does at most, by its clocks and units. Used by cuda_device.cc.
+// The peak rates of a GPU, from its clocks and units. Used by cuda_device.cc.
 #pragma once
 
 #include "device/device.hpp"
 
 namespace cohort {
 
-// Zeros where it is not known.
+// Rates that are not known are 0.
 MachineRates cuda_rates(int device) noexcept;
 
 }  // namespace cohort

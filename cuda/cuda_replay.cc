@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kAlignment = 16, kLeastNodes = 2;
 
-// Nobody else uses it, or waits for it: a capture is not to be disturbed.
+// A stream that nothing else uses or waits for, so that no other call invalidates the capture.
 class OwnStream {
  public:
   OwnStream() { CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
@@ -46,14 +46,14 @@ void CudaReplay::forget() {
   block_bytes_ = 0;
 }
 
-void CudaReplay::run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, Stretch *now) {
-  if (may_complain_) steps->note_replay();
+void CudaReplay::run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, StepRange *now) {
+  if (may_report_error_) steps->note_replay();
   if (state_ == State::kCounted) record(program);
   if (state_ == State::kOnce) block_bytes_ = 0;
   if (state_ != State::kReady) {
     run_steps(program, 0, program.count, stream, state_ == State::kOnce ? this : nullptr, now);
     if (state_ == State::kNew || state_ == State::kOnce) state_ = State(int(state_) + 1);
-    may_complain_ = steps->may_complain();
+    may_report_error_ = steps->may_report_error();
     return;
   }
   for (const Piece &piece : pieces_) {
@@ -68,7 +68,7 @@ void CudaReplay::run(const Program &program, cudaStream_t stream, StepsEnqueued 
 }
 
 void CudaReplay::run_steps(const Program &program, size_t begin, size_t end, cudaStream_t stream,
-                           ReplayRecorder *recorder, Stretch *now) const {
+                           ReplayRecorder *recorder, StepRange *now) const {
   const Lane lane{1, stream, recorder};
   for (size_t s = begin; s < end; ++s) {
     *now = {program.steps[s].label, program.steps[s].label};
@@ -81,9 +81,9 @@ std::shared_ptr<void> CudaReplay::take_block() const {
   return std::shared_ptr<void>(pool_->take(block_bytes_), [pool = pool_](void *block) { pool->give_back(block); });
 }
 
-// Where that fails, the program is run as before.
+// If that fails, the program keeps running step by step.
 void CudaReplay::record(const Program &program) {
-  Stretch now;
+  StepRange now;
   try {
     if (block_bytes_ > 0) block_ = take_block();
     const OwnStream stream;
@@ -102,13 +102,13 @@ void CudaReplay::record(const Program &program) {
     state_ = State::kNever;
     const char *const name = program.name ? program.name : "a program";
     host_services().log(LogLevel::kInfo,
-                        text("gpu(", id_, "): ", name, " runs step by step and not as a CUDA graph, for ",
+                        text("gpu(", id_, "): ", name, " runs step by step, not as a CUDA graph, because of ",
                              in_words(now), ": ", e.what()));
   }
 }
 
-// What is enqueued for the steps is made a graph, and not run: what they draw is drawn by replays.
-void CudaReplay::capture(const Program &program, cudaStream_t stream, Piece *piece, Stretch *now) {
+// Captures the steps into a graph without running them: random draws advance at replays only.
+void CudaReplay::capture(const Program &program, cudaStream_t stream, Piece *piece, StepRange *now) {
   piece->first_source = sources_.size();
   piece->at = used_;
   CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -125,7 +125,7 @@ void CudaReplay::capture(const Program &program, cudaStream_t stream, Piece *pie
   if (status == cudaSuccess && num_nodes >= kLeastNodes) {
     const std::lock_guard<std::mutex> alone(launch_order());
     status = cudaGraphInstantiate(&piece->graph, graph, 0);
-    if (status == cudaSuccess) status = cudaGraphUpload(piece->graph, stream);  // not when it is first launched
+    if (status == cudaSuccess) status = cudaGraphUpload(piece->graph, stream);  // now, not at the first launch
   }
   cudaGraphDestroy(graph);
   CUDA_CHECK(status);
@@ -133,13 +133,14 @@ void CudaReplay::capture(const Program &program, cudaStream_t stream, Piece *pie
   piece->bytes = used_ - piece->at;
 }
 
-// Replays of one piece follow each other, and so do the copies between them.
+// Replays of a piece and the copies for them are in one stream, so a copy cannot overtake the replay before it.
 void CudaReplay::upload(const Piece &piece, cudaStream_t stream) {
   if (!uploads_.empty() && uploads_.front().copied->done()) {
     uploads_.push_back(std::move(uploads_.front()));
     uploads_.pop_front();
   } else {
-    uploads_.push_back({need_pinned(block_bytes_, "what changes between replays"), std::make_shared<CudaEvent>(id_)});
+    uploads_.push_back(
+        {need_pinned(block_bytes_, "the values that change between replays"), std::make_shared<CudaEvent>(id_)});
   }
   const Upload &way = uploads_.back();
   char *const from = static_cast<char *>(way.pinned.get()) + piece.at;
@@ -167,7 +168,7 @@ const void *CudaReplay::add(Source source) {
   }
   source.at = used_;
   used_ += bytes;
-  if (used_ > block_bytes_) throw Error(Code::kInternal, "more changes than in the run before");
+  if (used_ > block_bytes_) throw Error(Code::kInternal, "more changing values than in the run before");
   sources_.push_back(source);
   return static_cast<char *>(block_.get()) + source.at;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that a queue runs again and again, as CUDA graphs: run twice step by step, then captured and replayed. A
-// graph holds the steps between two that do not replay (Kernel::replays()). Used by cuda_queue.cc.
+// Replays a program that a queue runs repeatedly as CUDA graphs: it is run twice step by step, then captured. A graph
+// holds consecutive steps whose kernels can be replayed (Kernel::replays()). Used by cuda_queue.cc.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,37 +16,37 @@
 
 namespace cohort {
 
-// One queue's, on the thread that enqueues. The queue is done with it when it ends.
+// Belongs to one queue, and is used on the thread that enqueues. Destroyed when the queue has finished its work.
 class CudaReplay final : public Replay, private ReplayRecorder {
  public:
   CudaReplay(std::shared_ptr<DevicePool> pool, int id) : pool_(std::move(pool)), id_(id) {}
   ~CudaReplay() override;
 
-  // Enqueues the program, whose steps are `steps`; the device is current. *now: what fails, if it throws.
-  void run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, Stretch *now);
+  // Enqueues the program; the device is current. *now: the steps being enqueued, which fail if it throws.
+  void run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, StepRange *now);
 
  private:
   // Steps [begin, end) of the program; without a graph they are run one by one.
   struct Piece {
     size_t begin, end;
     cudaGraphExec_t graph = nullptr;
-    size_t first_source = 0, end_source = 0;  // what changes in them ..
-    size_t at = 0, bytes = 0;                 // .. lies there in the block
+    size_t first_source = 0, end_source = 0;  // their changing numbers ..
+    size_t at = 0, bytes = 0;                 // .. and where these lie in the block
   };
   struct Source {
     const void *numbers;
     RandomStream *random;  // if it is a draw
     size_t at, bytes;      // in the block
   };
-  struct Upload {  // on its way
+  struct Upload {  // a copy in flight
     std::shared_ptr<void> pinned;
     std::shared_ptr<CudaEvent> copied;
   };
 
   void run_steps(const Program &program, size_t begin, size_t end, cudaStream_t stream, ReplayRecorder *recorder,
-                 Stretch *now) const;
+                 StepRange *now) const;
   void record(const Program &program);
-  void capture(const Program &program, cudaStream_t stream, Piece *piece, Stretch *now);
+  void capture(const Program &program, cudaStream_t stream, Piece *piece, StepRange *now);
   void upload(const Piece &piece, cudaStream_t stream);
   std::shared_ptr<void> take_block() const;
   void forget();
@@ -56,13 +56,13 @@ class CudaReplay final : public Replay, private ReplayRecorder {
 
   const std::shared_ptr<DevicePool> pool_;
   const int id_;
-  bool may_complain_ = false;
+  bool may_report_error_ = false;
   enum class State { kNew, kOnce, kCounted, kReady, kNever } state_ = State::kNew;
   std::vector<Piece> pieces_;
   std::vector<Source> sources_;
-  // What changes from run to run, in the device's memory; as large as the second run had it.
+  // Numbers that change from run to run, in device memory; the second run determines its size.
   size_t block_bytes_ = 0, used_ = 0;
-  std::shared_ptr<void> block_;  // null while it is counted
+  std::shared_ptr<void> block_;  // null while the size is being counted
   std::deque<Upload> uploads_;   // the oldest first
 };
 

@@ -18,7 +18,7 @@
 #include "base/settings.hpp"
 #include "cuda/cuda_source_headers.hpp"
 
-// Where it is linked in. Declared here, so that its header need not be there; the numbers are its ABI's.
+// Not null if it is linked in. Declared here, so that its header is not required.
 extern "C" __attribute__((weak)) int nvrtcVersion(int *major, int *minor);
 
 namespace cohort {
@@ -40,7 +40,7 @@ struct Nvrtc {
   int (*log)(Program *program, char *log);
 };
 
-// The one that the host has loaded already, if there is one.
+// Prefers the library that the host has already loaded.
 void *open_library(std::string *why) {
   Dl_info own{};
   if (nvrtcVersion && dladdr(reinterpret_cast<void *>(nvrtcVersion), &own) && own.dli_fname)
@@ -75,7 +75,7 @@ bool find_all(void *library, Nvrtc *nvrtc, std::string *why) {
 }
 
 const Nvrtc *find_nvrtc(std::string *why) {
-  static std::mutex mutex;  // guards what follows
+  static std::mutex mutex;  // guards the variables below
   static const Nvrtc *known = nullptr;
   static std::string reason;
   const std::lock_guard<std::mutex> lock(mutex);
@@ -94,7 +94,7 @@ uint64_t hash_of(const std::string &bytes) {  // FNV-1a
   return hash;
 }
 
-// Files of code, each with all that it was made from, and the code's own hash, before it.
+// A cached file of machine code. It begins with everything that the code was compiled from, and a hash of the code.
 class CodeFile {
  public:
   CodeFile(const std::string &folder, const std::string &made_from) : made_from_(made_from) {
@@ -105,7 +105,8 @@ class CodeFile {
   }
   std::string read() const {
     struct stat status;
-    if (path_.empty() || stat(path_.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return "";  // a pipe has no end
+    if (path_.empty() || stat(path_.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+      return "";  // reading a pipe might never end
     std::ifstream file(path_, std::ios::binary);
     const std::string all((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const size_t head = made_from_.size() + sizeof(uint64_t);
@@ -113,7 +114,7 @@ class CodeFile {
     std::string code = all.substr(head);
     return all.substr(0, head) == head_of(code) ? code : "";
   }
-  // Whole, or not at all; where that fails it is made again next time.
+  // Writes the whole file or none; after a failure the code is compiled again next time.
   void write(const std::string &code) const {
     if (path_.empty()) return;
     const std::string unfinished = text(path_, '.', getpid());
@@ -129,7 +130,7 @@ class CodeFile {
     return made_from_ + std::string(reinterpret_cast<const char *>(&hash), sizeof hash);
   }
   const std::string made_from_;
-  std::string path_;  // empty: nothing is kept
+  std::string path_;  // empty: no cache
 };
 
 class Compilation {
@@ -148,7 +149,7 @@ class Compilation {
   Compilation(const Compilation &) = delete;
   Compilation &operator=(const Compilation &) = delete;
 
-  // Empty: it is refused.
+  // Empty, and *why, if the compiler reports an error.
   std::string run(const std::vector<std::string> &options, std::string *why) {
     std::vector<const char *> words;
     for (const std::string &option : options) words.push_back(option.c_str());
@@ -162,7 +163,7 @@ class Compilation {
     std::string code;
     if (nvrtc_.code_size(program_, &bytes) == Nvrtc::kSuccess) code.resize(bytes);
     if (code.empty() || nvrtc_.code(program_, code.data()) != Nvrtc::kSuccess) {
-      *why = "NVRTC gives no machine code";
+      *why = "NVRTC returned no machine code";
       return "";
     }
     return code;
@@ -191,10 +192,10 @@ std::string compile_source(const std::string &source, int capability, std::strin
   if (!nvrtc) return "";
   int major = 0, minor = 0;
   if (nvrtc->version(&major, &minor) != Nvrtc::kSuccess) {
-    *why = "NVRTC does not say its version";
+    *why = "NVRTC returned no version";
     return "";
   }
-  // As the other kernels are compiled: no contraction.
+  // The options of the other kernels: no contraction.
   const std::vector<std::string> options = {text("--gpu-architecture=sm_", capability), "--std=c++17", "--fmad=false",
                                             "--device-as-default-execution-space"};
   std::string made_from = text("NVRTC ", major, '.', minor, '\n');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/cuda_source_headers.hpp"
 
-// The text of a file, as it was when this was compiled.
+// Embeds the text of a file.
 #define COHORT_EMBED(name, file)                                                         \
   asm(".pushsection .rodata\n" #name ":\n.incbin \"" file "\"\n.byte 0\n.popsection\n"); \
   extern "C" __attribute__((visibility("hidden"))) const char name[]
@@ -116,7 +116,7 @@ constexpr bool is_integral_v<unsigned long long> = true;
 }
 )";
 
-// Of base/dtype.hpp what point-wise maths and its sources use.
+// The part of base/dtype.hpp that pointwise_math.hpp and compiled sources use.
 constexpr char kDtype[] = R"(
 #include <cstdint>
 #define COHORT_HOST_DEVICE __host__ __device__

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The headers of this project, and what stands in for the standard library's, of which source text is compiled while a
-// program runs: nothing of them has to be there then.
+// The headers that source text may include when it is compiled at run time: headers of this project, and replacements
+// for those of the standard library. Their text is part of this library, so no file is needed then.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace cohort {
 
 struct SourceHeader {
-  const char *name, *text;  // as it is included
+  const char *name, *text;  // the name in #include
 };
 
 const std::vector<SourceHeader> &source_headers();

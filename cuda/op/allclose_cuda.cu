@@ -23,7 +23,7 @@ class AllcloseCuda final : public Kernel {
       const double x = load<double>(a, i), y = load<double>(b, i);
       const bool both_nan = x != x && y != y;
       const bool near = x == y || (isfinite(y) && fabs(x - y) <= absolute + relative * fabs(y));
-      if (!near && !(equal_nan && both_nan)) *out = 0;  // all that write, write this
+      if (!near && !(equal_nan && both_nan)) *out = 0;  // all threads that write, write the same
     });
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What BatchNorm and SyncBatchNorm have in common on CUDA: sums over channels, taken in parts, a warp each, which are
-// joined in order, the same bits at every launch; and what follows the statistics.
+// Shared by BatchNorm and SyncBatchNorm: sums over channels, computed in parts by one warp each and added up in order,
+// so that every launch gives the same bits; and the kernels that follow the statistics.
 #pragma once
 
 #include <cmath>
@@ -13,10 +13,10 @@ namespace cohort {
 namespace batch_norm {
 
 // A tensor as (outer, channels, inner).
-struct Extent {
+struct ChannelExtent {
   int64_t outer, channels, inner;
   COHORT_HOST_DEVICE int64_t each() const { return outer * inner; }  // elements of a channel
-  bool is_matrix() const { return inner == 1 && channels > 1; }      // of channels that lie together
+  bool is_matrix() const { return inner == 1 && channels > 1; }      // channels last, or one place
   COHORT_HOST_DEVICE int64_t size() const { return outer * channels * inner; }
   COHORT_HOST_DEVICE int64_t place(int64_t channel, int64_t i) const {
     return (i / inner * channels + channel) * inner + i % inner;
@@ -24,23 +24,23 @@ struct Extent {
   COHORT_HOST_DEVICE int64_t channel_of(int64_t place) const { return place / inner % channels; }
 };
 
-inline Extent extent_of(const BatchNormAttrs &a, const TensorSpec &data) {
+inline ChannelExtent extent_of(const BatchNormAttrs &a, const TensorSpec &data) {
   const Shape &shape = data.shape;
   const int axis = normalize_axis(a.axis, shape.rank(), "BatchNorm");
   if (lies_channels_last(data)) return {shape[0] * shape.size(2, shape.rank()), shape[1], 1};
   return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.rank())};
 }
 
-// Data that lie in a layout are taken so, where their channels are those of the norm.
+// The layout of the data is kept if their channels are the axis of the norm.
 inline std::shared_ptr<const Layout> layout_for(const BatchNormAttrs &a, const TensorSpec &data) {
   const bool known = lies_channels_last(data) && normalize_axis(a.axis, data.shape.rank(), "BatchNorm") == 1;
   return known ? data.layout : nullptr;
 }
 
-constexpr int kColumns = 32, kRows = 8;  // of the block that adds up neighbouring channels
+constexpr int kColumns = 32, kRows = 8;  // the block that sums neighbouring channels
 
 // Enough warps, or blocks, to keep the device busy.
-inline int64_t parts_of(const Extent &e) {
+inline int64_t parts_of(const ChannelExtent &e) {
   constexpr int64_t kWarps = 132 * 32, kBlocks = 132 * 8, kLeast = 256;  // kLeast: elements of a part
   const int64_t busy =
       e.is_matrix() ? kBlocks / ((e.channels + kColumns - 1) / kColumns) : kWarps / std::max<int64_t>(e.channels, 1);
@@ -53,9 +53,9 @@ struct Sums {
   C at[kSums];
 };
 
-// Where channels lie together: a block has kColumns of them, and of the rows of a part each thread every kRows-th.
+// For channels last: a block sums kColumns channels; each thread takes every kRows-th row of the part.
 template <typename C, int kSums, typename Fn>
-__global__ void sum_columns(Fn fn, Extent e, int64_t parts, C *sums) {
+__global__ void sum_columns(Fn fn, ChannelExtent e, int64_t parts, C *sums) {
   COHORT_SHARED(C, found, [kSums][kRows][kColumns]);
   const int64_t blocks = (e.channels + kColumns - 1) / kColumns;
   for (int64_t unit = blockIdx.x; unit < blocks * parts; unit += gridDim.x) {
@@ -75,12 +75,12 @@ __global__ void sum_columns(Fn fn, Extent e, int64_t parts, C *sums) {
         sums[(channel * parts + part) * kSums + k] = sum;
       }
     }
-    __syncthreads();  // before the next ones
+    __syncthreads();  // before `found` is overwritten
   }
 }
 
 template <typename C, int kSums, typename Fn>
-void sum_channels(const Lane &lane, const Extent &e, int64_t parts, C *sums, const Fn &fn) {
+void sum_channels(const Lane &lane, const ChannelExtent &e, int64_t parts, C *sums, const Fn &fn) {
   if (e.is_matrix()) {
     const int64_t blocks = (e.channels + kColumns - 1) / kColumns * parts;
     const Grid grid{dim3(unsigned(std::min<int64_t>(blocks, 132 * 16))), dim3(kColumns, kRows)};
@@ -100,7 +100,7 @@ void sum_channels(const Lane &lane, const Extent &e, int64_t parts, C *sums, con
   });
 }
 
-// The sum k of a channel from those of its parts.
+// Sum k of a channel: the sum over its parts.
 template <typename C>
 __device__ C joined(const C *sums, int64_t channel, int64_t parts, int num_sums, int k) {
   C sum = 0;
@@ -114,7 +114,7 @@ inline bool is_global(const StepSpec &spec) {
 }
 inline bool is_shared(const StepSpec &forward) { return forward.num_replicas > 1 && !is_global(forward); }
 
-// Functors that sum_channels() takes: types with names.
+// Functors for sum_channels(), as named types.
 template <typename C>
 struct Values {
   Elements x;
@@ -130,16 +130,16 @@ struct SquaredDistances {
   }
 };
 
-// The head gradient where a relu behind let the element through, and the element normalised.
+// The head gradient, 0 where a following relu blocked the element; and the normalised element.
 template <typename C>
-struct Gradients {
+struct NormGradients {
   Elements head, x;
   const C *mean, *variance, *gamma;
   C eps;
   bool fixed;
 
-  // Of a backward kernel: head gradients, data, gamma. `saved` are mean and variance.
-  Gradients(const Args &args, const BatchNormAttrs &attrs, const Extent &e, int heads, Dtype dtype)
+  // Inputs of a backward kernel: head gradients, data, gamma. Args::saved holds mean and variance.
+  NormGradients(const Args &args, const BatchNormAttrs &attrs, const ChannelExtent &e, int heads, Dtype dtype)
       : head(elements_of(args.inputs[0], dtype)),
         x(elements_of(args.inputs[heads], dtype)),
         mean(static_cast<const C *>(args.saved)),
@@ -165,12 +165,12 @@ void fill_with_ones(const Lane &lane, C *to, int64_t count) {
 }
 
 template <typename C>
-struct Moments {
+struct NormMoments {
   C mean, variance;
 };
 
-// What follows the statistics, which lie in `mean` and `variance`: outputs, moving statistics, the normalised data.
-// C: type of statistics and parameters, float of 16-bit data.
+// The steps after the statistics, given as `mean` and `variance`: outputs, moving statistics, the normalised data.
+// C: the type of statistics and parameters, float for 16-bit data.
 template <typename C>
 class Normalises {
  public:
@@ -181,10 +181,10 @@ class Normalises {
         moves_(spec.is_train && !attrs_.use_global_stats && !spec.frozen),
         relu_(relu) {}
 
-  const Extent &extent() const { return e_; }
+  const ChannelExtent &extent() const { return e_; }
   Dtype dtype() const { return dtype_; }
 
-  // moments(channel): of those that this writes to `mean` and `variance`.
+  // moments(channel) gives the statistics, which this writes to `mean` and `variance`.
   template <typename Fn>
   void publish(const Args &args, const Lane &lane, C *mean, C *variance, const Fn &moments) const {
     const bool moves = moves_, gives_variance = attrs_.gives_variance;
@@ -192,7 +192,7 @@ class Normalises {
     C *const moving_mean = args.mutable_in<C>(3), *const moving_variance = args.mutable_in<C>(4);
     C *const mean_out = args.out<C>(1), *const inverse_out = args.out<C>(2);
     for_each(lane, e_.channels, [=] __device__(int64_t c) {
-      const Moments<C> now = moments(c);
+      const NormMoments<C> now = moments(c);
       mean[c] = now.mean;
       variance[c] = now.variance;
       if (mean_out) mean_out[c] = mean[c];
@@ -203,14 +203,14 @@ class Normalises {
     });
   }
 
-  // Where gamma and beta are; gamma is null where it counts as 1.
+  // gamma and beta; gamma is null if it is fixed to 1.
   const C *gamma(const Args &args) const { return attrs_.fix_gamma ? nullptr : args.in<C>(1); }
   const C *beta(const Args &args) const { return args.in<C>(2); }
 
-  // mask: what a relu lets through; null: nobody asks.
+  // mask: the elements that a relu passes; null: not needed.
   void normalise(const Args &args, const Lane &lane, const C *mean, const C *variance, const C *gamma, const C *beta,
                  uint8_t *mask) const {
-    const Extent e = e_;
+    const ChannelExtent e = e_;
     const bool relu = relu_;
     const C eps = C(attrs_.eps);
     const Elements x = elements_of(args.inputs[0], dtype_), y = elements_of(args.outputs[0], dtype_);
@@ -226,7 +226,7 @@ class Normalises {
 
  private:
   const BatchNormAttrs attrs_;
-  const Extent e_;
+  const ChannelExtent e_;
   const Dtype dtype_;
   const bool moves_, relu_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchNorm and its relatives, the rules of the plain kernels of src/cpu/op/batch_norm_cpu.cc, by the statistics of the
-// device's own batch or by moving ones.
+// BatchNorm and its variants, with the rules of the plain kernels of src/cpu/op/batch_norm_cpu.cc. Normalises by the
+// statistics of the device's own batch, or by the moving ones.
 //
 // Inputs data, gamma, beta, moving mean, moving variance; outputs result, mean, 1 / sqrt(variance + eps). Saved are
 // mean, variance, gamma and beta.
@@ -18,17 +18,17 @@ struct MomentsOfParts {
   const C *sums, *mean;
   int64_t parts;
   C count;
-  __device__ Moments<C> operator()(int64_t c) const {
+  __device__ NormMoments<C> operator()(int64_t c) const {
     return {mean[c], count > 0 ? joined(sums, c, parts, 1, 0) / count : C(0)};
   }
 };
 template <typename C>
 struct MovingMoments {
   const C *mean, *variance;
-  __device__ Moments<C> operator()(int64_t c) const { return {mean[c], variance[c]}; }
+  __device__ NormMoments<C> operator()(int64_t c) const { return {mean[c], variance[c]}; }
 };
 
-// C: type of statistics and parameters, float of 16-bit data.
+// C: the type of statistics and parameters, float for 16-bit data.
 template <typename C>
 class BatchNormCuda final : public RestoringKernel {
  public:
@@ -39,13 +39,13 @@ class BatchNormCuda final : public RestoringKernel {
         keeps_(keeps(spec)),
         global_(is_global(spec)),
         relu_(relu) {
-    const Extent &e = normalises_.extent();
+    const ChannelExtent &e = normalises_.extent();
     if (keeps_) spec.saved_bytes = vectors(e) + (relu_ ? size_t(e.size()) : 0);
     spec.scratch_bytes = (keeps_ ? 0 : vectors(e)) + size_t(e.channels * parts_) * sizeof(C);
   }
 
   void run(const Args &args, const Lane &lane) const override {
-    const Extent e = normalises_.extent();
+    const ChannelExtent e = normalises_.extent();
     C *const mean = static_cast<C *>(keeps_ ? args.saved : args.scratch), *const variance = mean + e.channels;
     if (global_) {
       normalises_.publish(args, lane, mean, variance, MovingMoments<C>{args.in<C>(3), args.in<C>(4)});
@@ -75,11 +75,11 @@ class BatchNormCuda final : public RestoringKernel {
     normalises_.normalise(args, lane, mean, variance, variance + channels, variance + 2 * channels, nullptr);
   }
 
-  static uint8_t *mask_in(void *saved, const Extent &e) { return static_cast<uint8_t *>(saved) + vectors(e); }
+  static uint8_t *mask_in(void *saved, const ChannelExtent &e) { return static_cast<uint8_t *>(saved) + vectors(e); }
   const std::shared_ptr<const Layout> &layout() const { return layout_; }  // of data and result, and so of the mask
 
  private:
-  static size_t vectors(const Extent &e) { return size_t(e.channels) * 4 * sizeof(double); }
+  static size_t vectors(const ChannelExtent &e) { return size_t(e.channels) * 4 * sizeof(double); }
 
   const std::shared_ptr<const Layout> layout_;
   const Normalises<C> normalises_;
@@ -89,7 +89,7 @@ class BatchNormCuda final : public RestoringKernel {
 
 template <typename C>
 struct GradientSums {
-  Gradients<C> g;
+  NormGradients<C> g;
   const uint8_t *mask;
   __device__ Sums<C, 2> operator()(int64_t channel, int64_t place) const {
     const C gradient = g.gradient(mask, place);
@@ -114,10 +114,10 @@ class BatchNormBackwardCuda final : public Kernel {
   }
 
   void run(const Args &args, const Lane &lane) const override {
-    const Extent e = e_;
+    const ChannelExtent e = e_;
     const int64_t parts = parts_;
     const uint8_t *const mask = relu_ ? BatchNormCuda<C>::mask_in(args.saved, e) : nullptr;
-    const Gradients<C> g(args, attrs_, e, heads_, dtype_);
+    const NormGradients<C> g(args, attrs_, e, heads_, dtype_);
     C *const sums = static_cast<C *>(args.scratch), *const totals = sums + 2 * e.channels * parts;
     sum_channels<C, 2>(lane, e, parts, sums, GradientSums<C>{g, mask});
     C *const dgamma = args.out<C>(1), *const dbeta = args.out<C>(2);
@@ -144,7 +144,7 @@ class BatchNormBackwardCuda final : public Kernel {
  private:
   const BatchNormAttrs attrs_;
   const int heads_;
-  const Extent e_;
+  const ChannelExtent e_;
   const int64_t parts_;
   const Dtype dtype_;
   const bool global_, fixes_gamma_, relu_;
@@ -156,7 +156,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec, bool relu) {
   return std::make_unique<BatchNormCuda<C>>(spec, relu);
 }
 
-// Head gradient, data and gradient lie as the forward step had its data.
+// Head gradient, data and gradient have the layout of the forward step's data.
 template <typename C>
 std::unique_ptr<Kernel> make_backward(StepSpec &spec, bool relu) {
   const auto *const forward = dynamic_cast<const BatchNormCuda<C> *>(spec.forward);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _contrib_BilinearResize2D. Gradients are gathered: an element looks for the places that read it.
+// _contrib_BilinearResize2D. Gradients are gathered: each element finds the places that read it.
 #include "cuda/op/compute.cuh"
 #include "kernels/backend.hpp"
 #include "kernels/resized_images.hpp"
@@ -8,9 +8,9 @@ namespace cohort {
 namespace {
 
 template <typename C>
-class BilinearResize {
+class BilinearResizeCuda {
  public:
-  explicit BilinearResize(const StepSpec &spec) : s_(spec, spec.inputs[0], spec.outputs[0]) {}
+  explicit BilinearResizeCuda(const StepSpec &spec) : s_(spec, spec.inputs[0], spec.outputs[0]) {}
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const BilinearImages<C> s = s_;
@@ -30,9 +30,9 @@ class BilinearResize {
 };
 
 template <typename C>
-class BilinearResizeBackward {
+class BilinearResizeBackwardCuda {
  public:
-  explicit BilinearResizeBackward(const StepSpec &spec) : s_(spec, spec.outputs[0], spec.inputs[0]), like_(spec) {}
+  explicit BilinearResizeBackwardCuda(const StepSpec &spec) : s_(spec, spec.outputs[0], spec.inputs[0]), like_(spec) {}
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     like_.write(out[1], lane);
@@ -60,8 +60,8 @@ class BilinearResizeBackward {
   const LikeGradient like_;
 };
 
-COHORT_KERNEL_BY(backend, _contrib_BilinearResize2D, make_compute<BilinearResize>);
-COHORT_KERNEL_BY(backend, _backward__contrib_BilinearResize2D, make_compute<BilinearResizeBackward>);
+COHORT_KERNEL_BY(backend, _contrib_BilinearResize2D, make_compute<BilinearResizeCuda>);
+COHORT_KERNEL_BY(backend, _backward__contrib_BilinearResize2D, make_compute<BilinearResizeBackwardCuda>);
 
 }  // namespace
 }  // namespace cohort

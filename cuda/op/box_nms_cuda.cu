@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in the order of their scores, all samples at once; then those that remain, or that find their row and column
-// free.
+// Sorts rows by their scores, all samples at once; then finds the rows that remain, or that find row and column free.
+#include "cuda/op/block_reduce.cuh"
 #include "cuda/op/box_suppression.cuh"
 #include "cuda/op/sorting.cuh"
-#include "cuda/op/together.cuh"
 //
 #include "kernels/box_nms_kernels.hpp"
 #include "kernels/room.hpp"

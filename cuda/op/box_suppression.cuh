@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which boxes remain where each suppresses those after it that overlap it: for detections and proposals. A panel of
-// boxes at a time: a block for each sample finds out who of the panel remains; then threads for all that lie behind it
-// look who of those suppresses them. Nothing is read twice but the panel, and nothing kept but who remains.
+// Non-maximum suppression, for detections and proposals: each remaining box suppresses the later boxes that overlap it.
+// Works on one panel of boxes at a time: one block per sample decides which boxes of the panel remain; then one thread
+// per later box tests whether any of those suppresses it. Only the panel is read twice, and only the result is stored.
 #pragma once
 
 #include "device/kernel.hpp"
@@ -9,9 +9,9 @@
 
 namespace cohort {
 
-// Sets `remains` of the first counts[n] of `most` boxes of each of `samples`. Boxes suppress each other from a shared
-// part of both together of `least` on; `extra`, 0 or 1, is counted to lengths. Ends when `wanted` boxes of a sample are
-// found to remain: those after them have no meaning then. `found` has room for a number for each sample.
+// Sets `remains` for the first counts[n] of `most` boxes of each of `samples`. A box suppresses another if their
+// intersection over union is at least `least`; `extra`, 0 or 1, is added to lengths. Stops when `wanted` boxes of a
+// sample remain; the flags after them are undefined then. `found` has room for one number per sample.
 void suppress(const Lane &lane, const SortedBoxes<float> &boxes, int64_t samples, int64_t most, const int64_t *counts,
               int64_t wanted, float extra, float least, int64_t *found);
 void suppress(const Lane &lane, const SortedBoxes<double> &boxes, int64_t samples, int64_t most, const int64_t *counts,

@@ -13,8 +13,8 @@ struct Suppression {
   SortedBoxes<C> boxes;
   C extra, least;
 
-  // Who remains of `count` boxes from `first` on, of those that remain so far: first a bit for each pair, whether one
-  // would suppress the other. Returns how many do.
+  // Decides which of `count` boxes from `first` on remain, among those not suppressed so far: first sets a bit for each
+  // pair in which one would suppress the other. Returns how many remain.
   __device__ int64_t resolve(int64_t first, int count) const {
     COHORT_SHARED(uint64_t, suppressed, [kWords][kPanel]);  // of a word of boxes, by each box
     COHORT_SHARED(uint64_t, gone, [kWords]);

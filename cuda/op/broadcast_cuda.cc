@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The point-wise rules on operands that broadcast, and, of other element types than float and double, all rules.
+// The point-wise rules on operands that broadcast; for element types other than float and double, all rules.
 #include "cuda/cuda_layout.hpp"
 #include "cuda/op/strided_cuda.hpp"
 #include "device/kernel_table.hpp"
@@ -13,7 +13,7 @@ std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
   const PointwiseRule &rule = *find_pointwise_rule(spec.op);
   auto kernel = std::make_unique<StridedCuda>();
   if (spec.op == rule.name) {
-    const Source source = source_of(spec, rule.forward_call(spec.attrs.get()), spec.outputs[0].shape, 0);
+    const StridedCall source = source_of(spec, rule.forward_call(spec.attrs.get()), spec.outputs[0].shape, 0);
     kernel->add(spec, spec.outputs[0].dtype, source, 0);
     return kernel;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of products of bytes, whole numbers modulo 2^32: those of a convolution, or of a fully connected layer, which is
-// one of images of one place. What they become says who asks for them.
+// Sums of products of bytes, modulo 2^32, for a convolution or for a fully connected layer, which is a convolution of
+// images of one place. The caller's functor converts the sums.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 namespace cohort {
 namespace columns {
 
-// What the sum of each channel begins with: start(channel), and with `shift`, shift times the sum of the filter.
+// The start value of each channel's sum: start(channel), plus `shift` times the sum of the filter.
 template <typename Start>
 struct StartSums {
   const int8_t *filters;
@@ -26,7 +26,7 @@ struct StartSums {
   }
 };
 
-// One thread gives one sum [channel][length] of places away. Neighbours in the result are neighbours.
+// One thread converts one sum of [channel][length of places]. Neighbouring threads write neighbouring results.
 template <typename Finish>
 struct FinishSums {
   Side to;
@@ -45,7 +45,7 @@ struct FinishSums {
   }
 };
 
-// One thread adds up one element of the result.
+// One thread sums one element of the result.
 template <typename Finish>
 struct SumOfPlace {
   ConvolutionSizes s;
@@ -68,16 +68,15 @@ struct SumOfPlace {
 
 }  // namespace columns
 
-// Columns (columns.cuh) of a stretch of places are gathered into scratch memory, and filters multiplied with them:
-// int8 both, for uint8 loses 128, which each sum begins with instead. Where a group has few channels, or an array is
-// too large for columns, each element of the result is added up by a thread of its own.
+// Gathers columns (columns.cuh) of one chunk of places into scratch memory, and multiplies the filters with them. Both
+// are int8: from uint8 data 128 is subtracted, and the start value of each sum makes up for it. If a group has few
+// channels, or an array is too large for columns, one thread sums each element of the result instead.
 class ByteSums {
  public:
-  // data: int8 or uint8. Scratch memory is booked behind *scratch_bytes.
+  // data: int8 or uint8. Adds its scratch memory to *scratch_bytes.
   ByteSums(const ConvolutionSizes &sizes, Dtype data, size_t *scratch_bytes);
 
-  // Calls finish(channel, where the element lies, its sum) for each element of the result; the sum has start(channel)
-  // in it.
+  // Calls finish(channel, index of the element, sum) for each element of the result; the sum includes start(channel).
   template <typename Start, typename Finish>
   void run(const Lane &lane, const void *data, const void *filters, void *scratch, const Start &start,
            const Finish &finish) const {
@@ -106,7 +105,7 @@ class ByteSums {
   }
 
  private:
-  // Columns are of int8: of uint8 data less 128.
+  // Columns are int8: uint8 data minus 128.
   bool shifts() const { return dtype_ == Dtype::kUint8 && product_; }
   const int8_t *arrange(const Lane &lane, const int8_t *filters, void *scratch) const;
   const int32_t *multiply(const Lane &lane, const uint8_t *data, const int8_t *rows, int64_t first, int64_t count,
@@ -114,8 +113,8 @@ class ByteSums {
 
   ConvolutionSizes s_;
   Dtype dtype_;
-  int64_t depth_ = 0, each_ = 0;          // of columns; places at a time, and in a row of sums
-  std::optional<MatrixProduct> product_;  // none: without columns
+  int64_t depth_ = 0, each_ = 0;          // of columns; places per chunk, which is also the length of a row of sums
+  std::optional<MatrixProduct> product_;  // empty: no columns are used
   size_t starts_ = 0, rows_ = 0, columns_ = 0, sums_ = 0, workspace_ = 0;
 };
 

@@ -9,21 +9,21 @@ namespace {
 using namespace columns;
 using convolution::volume;
 
-constexpr int64_t kStretchBytes = 32 << 20;  // of columns and sums at a time: they stay in the L2 cache
-constexpr int64_t kMostElements = 1 << 30;   // indices are of 32 bits within a sample, the filters, a stretch
-constexpr int64_t kNarrow = 8;               // channels of a group for which a product is mostly empty
+constexpr int64_t kChunkBytes = 32 << 20;   // of columns and sums at a time: they stay in the L2 cache
+constexpr int64_t kMostElements = 1 << 30;  // indices are of 32 bits within a sample, the filters, a stretch
+constexpr int64_t kNarrow = 8;              // channels of a group for which a product is mostly empty
 constexpr int64_t kVector = 16;
 
 int64_t cut(int64_t count, int64_t into) { return (count + into - 1) / into; }
 int64_t round_up(int64_t count, int64_t to) { return cut(count, to) * to; }
 
-// Channels behind the spatial axes, in data and in filters; of images of one place they are either.
+// Whether channels come last in data and filters; for images of one place both layouts are the same.
 bool is_last(const ConvolutionSizes &s) { return s.in_channel_step == 1 && s.weight_in_step == 1; }
 
-// Columns [group][place][depth], for a thread a vector. Beyond the image, and behind the last place, they are 0.
+// Columns [group][place][depth], one vector per thread. They are 0 outside the image and behind the last place.
 struct GatherBytes {
   Side from, to;
-  Window window;
+  ColumnWindow window;
   const uint8_t *image;
   uint8_t *columns;
   Divisor length, vectors, inner;  // inner: what is next to each other in the depth, channels or taps
@@ -80,7 +80,7 @@ struct GatherBytes {
   }
 };
 
-// Rows made up to whole vectors with zeros.
+// Rows padded with zeros to whole vectors.
 struct FillRows {
   const int8_t *from;
   int8_t *to;
@@ -93,7 +93,7 @@ struct FillRows {
   }
 };
 
-// Whether indices of 32 bits do, and there is work for a product.
+// Whether 32-bit indices suffice, and the product is not empty.
 bool takes_columns(const ConvolutionSizes &s, int64_t depth) {
   if (std::min({s.batch, depth, s.out_channels, volume(s.out)}) == 0) return false;
   if (s.groups > 1 && std::min(s.in_channels, s.out_channels) < kNarrow) return false;
@@ -121,7 +121,7 @@ ByteSums::ByteSums(const ConvolutionSizes &sizes, Dtype data, size_t *scratch_by
   depth_ = round_up(filled, kVector);
   if (!takes_columns(s_, depth_)) return;
   const int64_t total = s_.batch * volume(s_.out);
-  const int64_t most = std::max<int64_t>(kStretchBytes / (s_.groups * depth_ + 4 * channels), kVector);
+  const int64_t most = std::max<int64_t>(kChunkBytes / (s_.groups * depth_ + 4 * channels), kVector);
   each_ = round_up(cut(total, cut(total, most)), kVector);
   product_.emplace(ProductTypes(Dtype::kInt8, Dtype::kInt32),
                    ProductExtent{s_.groups, s_.out_channels, each_, depth_, false, true});
@@ -148,7 +148,7 @@ const int32_t *ByteSums::multiply(const Lane &lane, const uint8_t *data, const i
   const uint8_t *const image = data + first / places * s_.in_batch_step;
   const int64_t whole = last && s_.in_channels % kVector == 0 && can_be_vectors({image});
   for_each(lane, s_.groups * each_ * vectors,
-           GatherBytes{Side(s_, true), Side(s_, false), Window(s_, false), image, columns, Divisor(each_),
+           GatherBytes{Side(s_, true), Side(s_, false), ColumnWindow(s_, false), image, columns, Divisor(each_),
                        Divisor(vectors), Divisor(last ? s_.in_channels : volume(s_.kernel)), depth_, first % places,
                        count, shifts() ? int64_t(128) : int64_t(0), last, whole});
   product_->run(lane, rows, columns, sums, nullptr, room + workspace_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of each channel of images, as gradients of biases are: in parts, which are joined in order.
+// Sums of each channel of images, for gradients of biases: in parts, which are added up in order.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-// Of arrays with the sizes of a convolution's result or, of_data, of its data.
+// Sums over the channels of arrays with the sizes of a convolution's result or, with of_data, of its data.
 class ChannelSums {
  public:
   ChannelSums(const ConvolutionSizes &s, bool of_data)
@@ -18,14 +18,14 @@ class ChannelSums {
         places_(convolution::volume(of_data ? s.in : s.out)),
         batch_step_(of_data ? s.in_batch_step : s.out_batch_step),
         channel_step_(of_data ? s.in_channel_step : s.out_channel_step) {
-    // So many that the device is busy, each long enough to be worth it: a warp has a part, or a thread.
+    // Enough parts to keep the device busy, each long enough to be worth it: one warp or one thread per part.
     const int64_t busy = 132 * (channels_last() ? 1024 : 64), least = channels_last() ? 64 : 1024;
     parts_ =
         std::clamp<int64_t>(busy / std::max<int64_t>(channels_, 1), 1, std::max<int64_t>(batch_ * places_ / least, 1));
   }
   size_t scratch_bytes(size_t element) const { return size_t(parts_ * channels_) * element; }
 
-  // `scratch`: of elements C.
+  // `scratch` holds elements of type C.
   template <typename C>
   void run(const Lane &lane, const Elements &values, const Elements &sums, void *scratch) const {
     C *const found = static_cast<C *>(scratch);

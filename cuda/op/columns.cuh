@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution's operands as matrices that a product can read: columns, for each place of one side of the convolution
-// (the result's, say) what its window meets on the other side, 0 beyond the edge. The depth is what a place sums over,
-// channels and taps of the window: channel by channel where channels come first in arrays, tap by tap where they come
-// last, as the filters have it; it is made up to whole vectors with zeros.
-//   Channels last:   columns [place][group][depth], places those of all samples.
-//   Channels first:  columns [block][group][depth][length]. A block is a sample and `length` its places, or there is
-//                    one block, whose places are those of all samples, made up to whole vectors with zeros.
-// Samples, filters and what is gathered at a time are of fewer than 2^31 elements: within them indices have 32 bits,
-// and divisions are products. Images begin with the sample in which the first place lies.
+// The operands of a convolution as matrices (im2col): the column of a place on one side of the convolution, such as the
+// result's, holds the elements that its window covers on the other side, 0 outside the image. Its depth runs over
+// channels and taps of the window, in the order of the filters: channel by channel if channels come first, tap by tap
+// if they come last. The depth is padded with zeros to whole vectors.
+//   Channels last:   columns [place][group][depth], over the places of all samples.
+//   Channels first:  columns [block][group][depth][length]. A block is a sample and `length` its places; or there is
+//                    one block with the places of all samples, padded with zeros to whole vectors.
+// A sample, the filters, and the elements gathered at a time number fewer than 2^31 each: indices within them have 32
+// bits, and divisions are multiplications. Pointers to images start at the sample that holds the first place.
 #pragma once
 
 #include "cuda/op/elements.cuh"
@@ -15,7 +15,7 @@
 
 namespace cohort::columns {
 
-// Of numbers below 2^31 by one that is known before: a product and a shift.
+// Division of numbers below 2^31 by a fixed divisor, as a multiplication and a shift.
 struct Divisor {
   uint32_t by = 1, factor = 1, shift = 0, spare = 0;  // whole words (Elements says why)
 
@@ -33,7 +33,7 @@ struct Divisor {
   }
 };
 
-// The arrays on one side of a convolution: its data and their gradient, or its result and the gradient of that.
+// One side of a convolution: its data and their gradient, or its result and the gradient of that.
 struct Side {
   Divisor places, lines, row;  // of a sample; lines of a plane, places of a row
   int32_t lengths[4] = {};     // of three axes
@@ -54,15 +54,16 @@ struct Side {
   }
 };
 
-// Where the window of a place lies on the other side: its first tap at place * stride + start, the others `step` apart.
-struct Window {
+// The window of a place on the other side: its first tap is at place * stride + start, the others are `step` apart.
+struct ColumnWindow {
   Divisor lines, row;  // of taps
   int32_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, start[3] = {0, 0, 0}, step[3] = {1, 1, 1};
   int64_t taps = 1;
 
-  Window() = default;  // of each place itself
-  // Of places of the result over the data, or of those of the data over the result: with strides of 1.
-  Window(const ConvolutionSizes &s, bool of_data)
+  ColumnWindow() = default;  // of one place
+  // Windows over the data, one per place of the result; with of_data, windows over the result, one per place of the
+  // data (strides must be 1).
+  ColumnWindow(const ConvolutionSizes &s, bool of_data)
       : lines(s.kernel[1]), row(s.kernel[2]), taps(convolution::volume(s.kernel)) {
     for (size_t a = 0; a < 3; ++a) {
       kernel[a] = int32_t(s.kernel[a]);
@@ -73,11 +74,11 @@ struct Window {
   }
 };
 
-// A place and where its window begins.
+// A place and the start of its window.
 struct WindowOrigin {
   uint32_t sample;
   int32_t at[3];
-  __device__ WindowOrigin(const Side &to, const Window &window, uint32_t place) : sample(place) {
+  __device__ WindowOrigin(const Side &to, const ColumnWindow &window, uint32_t place) : sample(place) {
     uint32_t rest = to.places.split(&sample);
     at[2] = int32_t(to.row.split(&rest));
     at[1] = int32_t(to.lines.split(&rest));
@@ -86,16 +87,17 @@ struct WindowOrigin {
   }
 };
 
-// From images whose channels come first. One thread gathers some channels for one place: its neighbours read and write
-// neighbours in memory. `first`: of the places, of all samples; so many are `count`, the others' columns become 0.
+// Gathers columns from images with channels first. One thread gathers some channels of one place, so that neighbouring
+// threads access neighbouring memory. `first` and `count` select places, counted over all samples; further columns are
+// 0.
 template <typename T>
 struct GatherRows {
   Side from, to;
-  Window window;
+  ColumnWindow window;
   const T *image;
   T *columns;
   Divisor length, parts, groups;           // parts: of the channels
-  int64_t row, each, depth, first, count;  // row: how far elements of the depth are apart
+  int64_t row, each, depth, first, count;  // row: the stride of the depth
 
   __device__ void operator()(int64_t unit) const {
     auto rest = uint32_t(unit);
@@ -127,12 +129,12 @@ struct GatherRows {
   }
 };
 
-// From images whose channels come last. One thread writes a vector, which it reads as one where `whole`: then vectors
-// are of one tap each.
+// Gathers columns from images with channels last. One thread writes one vector; with `whole`, each vector lies in one
+// tap and is read as a vector.
 template <typename T>
 struct GatherPlaces {
   Side from, to;
-  Window window;
+  ColumnWindow window;
   const T *image;
   T *columns;
   Divisor vectors, groups, channels;
@@ -172,12 +174,12 @@ struct GatherPlaces {
   }
 };
 
-// Filters [group][row][depth], rows being the channels of the side that is computed.
+// Arranges filters as [group][row][depth]; rows are the channels of the side that is computed.
 template <typename T>
 struct ArrangeFilters {
   const T *from;
   T *to;
-  Divisor depth, rows, inner;  // inner: channels where they come last, else taps
+  Divisor depth, rows, inner;  // inner: channels if they come last, else taps
   int64_t filled, taps_inside;
   int64_t group_step, row_step, channel_step, tap_step;
 
@@ -192,7 +194,7 @@ struct ArrangeFilters {
   }
 };
 
-// to[i] = the value of the channel, of [..][channel][inner].
+// to[i] = the value of its channel, for an array [..][channel][inner].
 template <typename T>
 struct FillChannels {
   const T *values;
@@ -205,7 +207,7 @@ struct FillChannels {
   }
 };
 
-// Rows [group and channel][length] of places of all samples into images whose channels come first.
+// Copies rows [group and channel][length], over the places of all samples, into images with channels first.
 template <typename T>
 struct SpreadRows {
   Side to;
@@ -223,8 +225,8 @@ struct SpreadRows {
   }
 };
 
-// Each element of the data's gradient is the sum of the columns that it is in: those of places of the result, with
-// steps between neighbours. Where the window does not reach, 0; and the bias, if there is one.
+// Sums, for each element of the data's gradient, its entries in the columns of places of the result, which are strides
+// apart; 0 if no window covers the element. Adds the bias, if there is one.
 template <typename C>
 struct SumColumns {
   Side from, to;  // the result's side, the data's
@@ -232,7 +234,7 @@ struct SumColumns {
   int32_t kernel[3], dilate[3], pad[3], spare;
   const C *columns;
   Elements bias, grad;
-  int64_t at, last;  // where the stretch begins in the gradient
+  int64_t at, last;  // the start of the chunk in the gradient
   Divisor channels, groups;
   int64_t sample_step, group_step, channel_step, tap_step, place_step;
 
@@ -261,7 +263,7 @@ struct SumColumns {
     }
     store(grad, at + unit, sum);
   }
-  // Whether the k-th tap of a window lies on `where`: of the window of *place.
+  // Whether the k-th tap of some window lies on `where`; *place: the place of that window.
   __device__ bool meets(int axis, int32_t where, int k, int32_t *place) const {
     const int32_t shifted = where + pad[axis] - k * dilate[axis];
     if (shifted < 0) return false;
@@ -272,8 +274,8 @@ struct SumColumns {
   }
 };
 
-// Parts of sums [part][row][depth], joined in order with what `sums` holds, unless they are the first; the result to
-// `sums` or, without the fill of the depth, to `grad`, if that is there.
+// Adds up partial sums [part][row][depth] in order, after those already in `sums` unless these are the first. Writes to
+// `grad`, without the padding of the depth, if that is given, else to `sums`.
 template <typename C>
 struct JoinParts {
   const C *parts;

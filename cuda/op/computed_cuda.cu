@@ -18,7 +18,7 @@
 namespace cohort {
 namespace {
 
-// Which object each anchor is matched to, where its sample counts.
+// Checks the object that each anchor is matched to, if its sample counts.
 class MatchesCheck {
  public:
   explicit MatchesCheck(const StepSpec &spec)
@@ -27,7 +27,7 @@ class MatchesCheck {
         objects_(spec.inputs[3].shape[1]),
         samples_(spec.inputs[0].dtype),
         matches_(spec.inputs[1].dtype) {}
-  struct Look {
+  struct ElementCheck {
     Elements samples, matches;
     int64_t objects;
     __device__ Finding operator()(int64_t i) const {
@@ -37,10 +37,10 @@ class MatchesCheck {
     }
   };
   int64_t count() const { return count_; }
-  Look look(const Args &args) const {
+  ElementCheck element_check(const Args &args) const {
     return {elements_of(args.inputs[0], samples_), elements_of(args.inputs[1], matches_), objects_};
   }
-  std::string in_words(const Complaint &c) const {
+  std::string in_words(const InputError &c) const {
     return text("matches[", c.place / anchors_, ", ", c.place % anchors_, "]: expected 0 to ", c.most,
                 " where samples is 1, found ", number_of(c.found));
   }

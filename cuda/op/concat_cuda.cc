@@ -13,12 +13,12 @@
 namespace cohort {
 namespace {
 
-// ---- Concat, SliceChannel, stack: an array of `outer` rows, each of which is made of one stretch of every part.
-// Each is the backward step of another.
+// ---- Concat, SliceChannel, stack: an array of `outer` rows, each of which holds one piece of every part. Each is the
+// backward step of another.
 
-class Stretches {
+class JoinedParts {
  public:
-  Stretches(int64_t outer, const TensorSpec &whole, const std::vector<int64_t> &parts, bool joins)
+  JoinedParts(int64_t outer, const TensorSpec &whole, const std::vector<int64_t> &parts, bool joins)
       : joins_(joins), element_bytes_(dtype_size(whole.dtype)) {
     const int64_t row = outer > 0 ? whole.shape.size() / outer : 0;
     int64_t offset = 0;
@@ -48,36 +48,36 @@ class Stretches {
   std::vector<StridedCopy> copies_;
 };
 
-class StretchesCuda final : public Kernel {
+class JoinedPartsCuda final : public Kernel {
  public:
-  explicit StretchesCuda(Stretches stretches) : stretches_(std::move(stretches)) {}
-  void run(const Args &args, const Lane &lane) const override { stretches_.run(args, lane); }
+  explicit JoinedPartsCuda(JoinedParts parts) : parts_(std::move(parts)) {}
+  void run(const Args &args, const Lane &lane) const override { parts_.run(args, lane); }
 
  private:
-  const Stretches stretches_;
+  const JoinedParts parts_;
 };
 
-// `axis`: of the shape as it lies.
+// `axis`: in the order of the layout.
 std::unique_ptr<Kernel> make_join(StepSpec &spec, int64_t axis, const char *op) {
   const Shape whole = lying_shape(spec.outputs[0]);
   std::vector<int64_t> parts;
   for (const TensorSpec &part : spec.inputs) parts.push_back(part.shape.size());
-  return std::make_unique<StretchesCuda>(
-      Stretches(whole.size(0, normalize_axis(axis, whole.rank(), op)), spec.outputs[0], parts, true));
+  return std::make_unique<JoinedPartsCuda>(
+      JoinedParts(whole.size(0, normalize_axis(axis, whole.rank(), op)), spec.outputs[0], parts, true));
 }
-// Into equal parts where `equal` says so: those that nobody wants come without a shape.
+// `equal`: the parts are equal; unwanted outputs then have no shape.
 std::unique_ptr<Kernel> make_cut(StepSpec &spec, int64_t axis, const char *op, bool equal) {
   const Shape whole = lying_shape(spec.inputs[0]);
   std::vector<int64_t> parts;
   for (const TensorSpec &part : spec.outputs) {
     parts.push_back(equal ? whole.size() / int64_t(spec.outputs.size()) : part.shape.size());
   }
-  return std::make_unique<StretchesCuda>(
-      Stretches(whole.size(0, normalize_axis(axis, whole.rank(), op)), spec.inputs[0], parts, false));
+  return std::make_unique<JoinedPartsCuda>(
+      JoinedParts(whole.size(0, normalize_axis(axis, whole.rank(), op)), spec.inputs[0], parts, false));
 }
 
-// Images that lie with their channels last, and are joined along these or cut: each place is one stretch of every part.
-// All of them lie as one of the inputs does.
+// Whether images are channels last and are joined or cut along their channels: then each place holds one piece of every
+// part. Sets the layouts of all tensors accordingly.
 bool settle_layouts(StepSpec *spec, const Shape &whole) {
   const std::vector<TensorSpec> &inputs = spec->inputs;
   const bool last = normalize_axis(spec->attrs_as<ConcatAttrs>().dim, whole.rank(), "Concat") == 1 &&

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution and Deconvolution as products of matrices by cuBLASLt, and so by tensor cores: columns (columns.cuh) are
-// gathered into scratch memory, a stretch of the batch at a time, and multiplied with the filters. Data that are such
-// a matrix as they lie, for a window of one place, are not gathered. Sums are rounded once, at the end; filters'
-// gradients are added up in float32 or float64 in a fixed order.
+// gathered into scratch memory, one chunk of the batch at a time, and multiplied with the filters. If the window is one
+// place, the data are such a matrix already, and are not gathered. Sums are rounded once, at the end; gradients of
+// filters are added up in float32 or float64 in a fixed order.
 //
-// Channels last: rows of places times filters, and the result lies as it is to. Channels first: filters times columns,
-// straight into the images where a sample's places fill whole vectors and are many (a product for each sample, all in
-// one call); else flat, all places of all samples in one row, which a last kernel spreads over the images.
+// Channels last: rows of places times filters give the result in its layout. Channels first: filters times columns,
+// written directly into the images if the places of a sample are many and fill whole vectors (one product per sample,
+// all in one call); else flat, with all places of all samples in one row, which a last kernel distributes over the
+// images.
 #include <algorithm>
 #include <vector>
 
+#include "cuda/op/batch_chunks.hpp"
 #include "cuda/op/channel_sums.cuh"
 #include "cuda/op/columns.cuh"
 #include "cuda/op/matrix_product.hpp"
-#include "cuda/op/stretches.hpp"
 #include "device/kernel_table.hpp"
 #include "op/convolution.hpp"
 #include "op/deconvolution.hpp"
@@ -24,12 +25,11 @@ namespace {
 using namespace columns;
 using convolution::volume;
 
-// Of what cannot be cut, at most: so many places or, where strides are more than 1, a sample.
+// Limits for the smallest chunk: kLeastPlaces places or, with strides above 1, one sample.
 constexpr int64_t kMostBytes = 1 << 30, kLeastPlaces = 8;
-constexpr int64_t kMostElements =
-    1 << 30;                        // of a sample, of filters, of what is computed at a time: indices are of 32 bits
-constexpr int64_t kNarrow = 8;      // channels of a group for which a product is mostly empty
-constexpr int64_t kStraight = 256;  // places of a sample from which on it has a product of its own
+constexpr int64_t kMostElements = 1 << 30;  // of a sample, of the filters, of a chunk: indices have 32 bits
+constexpr int64_t kNarrow = 8;              // channels of a group for which a product is mostly empty
+constexpr int64_t kStraight = 256;          // places of a sample from which on it has a product of its own
 
 template <typename Fn>
 void with_cells(Dtype dtype, const Fn &fn) {  // fn(a number of the type's size): what is moved, not computed with
@@ -39,7 +39,7 @@ void with_cells(Dtype dtype, const Fn &fn) {  // fn(a number of the type's size)
   fn(uint64_t(0));
 }
 
-// One convolution as all of these see it.
+// The convolution, for all classes here.
 struct Geometry {
   ConvolutionSizes s;
   Dtype dtype;
@@ -47,31 +47,31 @@ struct Geometry {
   int64_t vector;  // elements in 16 bytes
 
   Geometry(const ConvolutionSizes &sizes, Dtype type) : s(sizes), dtype(type), vector(16 / int64_t(dtype_size(type))) {
-    // Of images of one place, each channel's filter one element, it is the same.
+    // For images of one place, with filters of one element per channel, both layouts are the same.
     last = s.in_channel_step == 1 && s.out_channel_step == 1 && s.weight_in_step == 1;
   }
   Dtype sum_dtype() const { return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32; }
   int64_t element() const { return int64_t(dtype_size(dtype)); }
-  // Places of which neither side has more elements than may be computed at a time.
+  // The most places per chunk, so that neither side has more than kMostElements.
   int64_t most_places() const { return kMostElements / (s.groups * std::max(s.in_channels, s.out_channels)); }
   int64_t depth(int64_t channels) const { return round_up(channels * volume(s.kernel), vector); }
   bool has_strides() const { return s.stride != ConvolutionSizes::Axes{1, 1, 1}; }
-  // Whether images are columns as they are: a window is its place, and has whole vectors.
+  // Whether the images are columns already: a window is one place, and places are whole vectors.
   bool as_it_lies(const Side &from) const {
     return volume(s.kernel) == 1 && !has_strides() && s.pad == ConvolutionSizes::Axes{0, 0, 0} &&
            from.channels % vector == 0;
   }
-  // Whether samples can have products of their own.
+  // Whether each sample can have a product of its own.
   bool straight(int64_t places) const { return !last && s.groups == 1 && places % vector == 0 && places >= kStraight; }
 };
 
 // ---- columns
 
-// Columns for places of one side, of stretches: samples where `straight`, else places.
-class Gather {
+// Columns for the places of one side, in chunks of samples if `straight`, else of places.
+class ColumnGather {
  public:
-  Gather(const Geometry &g, const Side &from, const Side &to, const Window &window, int64_t depth, bool straight,
-         int64_t each, Booking *booking)
+  ColumnGather(const Geometry &g, const Side &from, const Side &to, const ColumnWindow &window, int64_t depth,
+               bool straight, int64_t each, Booking *booking)
       : g_(g), from_(from), to_(to), window_(window), depth_(depth), straight_(straight) {
     length_ = straight ? to.places.by : round_up(each, g.vector);
     const int64_t blocks = straight ? each : 1;
@@ -113,16 +113,16 @@ class Gather {
 
   const Geometry g_;
   const Side from_, to_;
-  const Window window_;
+  const ColumnWindow window_;
   const int64_t depth_;
   const bool straight_;
   int64_t length_ = 0, at_ = 0;
 };
 
-// Filters as a matrix of rows of whole vectors: as they lie, or arranged in scratch memory.
+// The filters as a matrix whose rows are whole vectors: in place, or rearranged in scratch memory.
 class Filters {
  public:
-  // Rows are output channels, or of_data, channels of the data.
+  // Rows are output channels or, with of_data, channels of the data.
   Filters(const Geometry &g, bool of_data, Booking *booking) : g_(g), of_data_(of_data) {
     depth_ = g.depth(channels());
     as_they_lie_ = !of_data && depth_ == channels() * volume(g.s.kernel);
@@ -161,11 +161,11 @@ class Filters {
 
 // ---- the result, or the gradient of the data
 
-// Of the arrays on one side those on the other.
-class Pass {
+// Computes the arrays on one side of the convolution from those on the other.
+class ConvolutionPass {
  public:
-  virtual ~Pass() = default;
-  // bias: null, or of each channel of `to`.
+  virtual ~ConvolutionPass() = default;
+  // bias: null, or one element per channel of `to`.
   virtual void run(const Lane &lane, const void *from, const void *weight, const void *bias, void *to,
                    void *scratch) const = 0;
   size_t scratch_bytes() const { return booking_.bytes(); }
@@ -174,8 +174,9 @@ class Pass {
   Booking booking_;
 };
 
-// By columns of what is read: the result, or of_data, the gradient of the data where strides are 1.
-class ByColumns final : public Pass {
+// Gathers columns of the array that is read: for the result or, with of_data and strides of 1, the gradient of the
+// data.
+class ByColumns final : public ConvolutionPass {
  public:
   ByColumns(const Geometry &g, bool of_data, bool has_bias, const StepSpec &spec)
       : g_(g),
@@ -186,18 +187,18 @@ class ByColumns final : public Pass {
         total_(g.s.batch * to_.places.by, 1, 1) {
     const int64_t depth = filters_.depth(), m = filters_.rows(), places = to_.places.by, groups = g.s.groups;
     const int64_t bytes = groups * g.element(), all = g.most_places();
-    const int64_t most = std::min(kStretchBytes / (bytes * depth), all);
+    const int64_t most = std::min(kChunkBytes / (bytes * depth), all);
     const bool is_matrix = g.as_it_lies(from_);
     straight_ = straight_ && (is_matrix || places <= most);
     gathers_ = !is_matrix || !(g.last || straight_);
     if (straight_) {
-      total_ = Stretches(g.s.batch, (gathers_ ? most : all) / places, 1);
+      total_ = BatchChunks(g.s.batch, (gathers_ ? most : all) / places, 1);
     } else {
-      const int64_t most_flat = kStretchBytes / (bytes * (depth + m));
-      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, kLeastPlaces);
+      const int64_t most_flat = kChunkBytes / (bytes * (depth + m));
+      total_ = BatchChunks(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, kLeastPlaces);
     }
     if (gathers_) {
-      gather_.emplace_back(g, from_, to_, Window(g.s, of_data), depth, straight_, total_.each, &booking_);
+      gather_.emplace_back(g, from_, to_, ColumnWindow(g.s, of_data), depth, straight_, total_.each, &booking_);
     }
     const int64_t length = round_up(total_.each, g.vector);  // of a flat row
     if (!g.last && !straight_) flat_ = booking_.take(groups * m * length * g.element());
@@ -249,7 +250,7 @@ class ByColumns final : public Pass {
   }
 
  private:
-  // A product then adds to the bias: it is rounded with the sum.
+  // The product then adds to the bias, which is rounded together with the sum.
   void fill(const Lane &lane, const void *bias, void *to, int64_t inner, int64_t count) const {
     with_cells(g_.dtype, [&](auto cell) {
       using T = decltype(cell);
@@ -263,16 +264,17 @@ class ByColumns final : public Pass {
   const Side from_, to_;
   const Filters filters_;
   bool straight_, gathers_ = true;
-  Stretches total_;
-  std::vector<Gather> gather_;  // none, or one
-  Products products_;
+  BatchChunks total_;
+  std::vector<ColumnGather> gather_;  // none, or one
+  ChunkProducts products_;
   int64_t flat_ = 0;
 };
 
-// The gradient of the data by columns of what is written: each place of the result has its part in some elements of
-// the data, which are then added up. No product meets the zeros that lie between places where strides are more than 1.
+// The gradient of the data by columns of the array that is written: each place of the result contributes to some
+// elements of the data, and the contributions are then added up. With strides above 1 this multiplies no zeros between
+// places.
 template <typename C>
-class BySums final : public Pass {
+class BySums final : public ConvolutionPass {
  public:
   BySums(const Geometry &g, const StepSpec &spec)
       : g_(g),
@@ -280,13 +282,13 @@ class BySums final : public Pass {
         to_(g.s, true),
         filters_(g, false, &booking_),
         total_(g.s.batch,
-               std::min(kStretchBytes / sample_bytes(g), kMostElements / (g.s.groups * to_.channels * to_.places.by)),
+               std::min(kChunkBytes / sample_bytes(g), kMostElements / (g.s.groups * to_.channels * to_.places.by)),
                1) {
     const int64_t depth = filters_.depth(), m = filters_.rows(), places = from_.places.by, groups = g.s.groups;
     straight_ = g.straight(places);
     const int64_t each = total_.each * (straight_ ? 1 : places);
     if (!g.last && !straight_) {
-      gather_.emplace_back(g, from_, from_, Window(), m, false, each, &booking_);
+      gather_.emplace_back(g, from_, from_, ColumnWindow(), m, false, each, &booking_);
       length_ = gather_[0].length();
     } else {
       length_ = places;
@@ -345,24 +347,25 @@ class BySums final : public Pass {
   const Geometry g_;
   const Side from_, to_;
   const Filters filters_;
-  const Stretches total_;  // samples
+  const BatchChunks total_;  // samples
   bool straight_ = false;
-  std::vector<Gather> gather_;  // none, or one
-  Products products_;
+  std::vector<ColumnGather> gather_;  // none, or one
+  ChunkProducts products_;
   int64_t length_ = 0, columns_ = 0;
 };
 
 // The result of a convolution, or the gradient of its data.
 template <typename C>
-std::unique_ptr<Pass> make_pass(const Geometry &g, bool of_data, bool has_bias, const StepSpec &spec) {
+std::unique_ptr<ConvolutionPass> make_convolution_pass(const Geometry &g, bool of_data, bool has_bias,
+                                                       const StepSpec &spec) {
   if (of_data && g.has_strides()) return std::make_unique<BySums<C>>(g, spec);
   return std::make_unique<ByColumns>(g, of_data, has_bias, spec);
 }
 
 // ---- the gradient of the filters
 
-// Products of the result's gradient and the columns of the data, over places: parts of a sum, which are added up in
-// order. A part is of a stretch, or straight, of a sample.
+// Products of the result's gradient and the columns of the data, over places: partial sums, which are added up in
+// order, one per chunk or, if straight, per sample.
 template <typename C>
 class FilterGradient {
  public:
@@ -370,24 +373,24 @@ class FilterGradient {
       : g_(g), from_(g.s, true), to_(g.s, false), depth_(g.depth(g.s.in_channels)), total_(1, 1, 1) {
     const int64_t m = g.s.out_channels, places = to_.places.by, groups = g.s.groups;
     const int64_t bytes = groups * g.element(), all = g.most_places();
-    const int64_t most = std::min(kStretchBytes / (bytes * depth_), all);
+    const int64_t most = std::min(kChunkBytes / (bytes * depth_), all);
     const bool is_matrix = g.as_it_lies(from_);
-    // What parts of samples cost to write and read, and what flat arrays cost more.
+    // The cost of writing and reading parts per sample, against the extra cost of flat arrays.
     const int64_t part_bytes = m * depth_ * int64_t(sizeof(C));
     const int64_t flat_bytes = places * (m + (is_matrix ? depth_ : 0)) * g.element();
     straight_ =
-        g.straight(places) && part_bytes < flat_bytes && part_bytes <= kStretchBytes && (is_matrix || places <= most);
+        g.straight(places) && part_bytes < flat_bytes && part_bytes <= kChunkBytes && (is_matrix || places <= most);
     gathers_ = !is_matrix || !(g.last || straight_);
     if (straight_) {
-      total_ = Stretches(g.s.batch, std::min(kStretchBytes / part_bytes, (gathers_ ? most : all) / places), 1);
+      total_ = BatchChunks(g.s.batch, std::min(kChunkBytes / part_bytes, (gathers_ ? most : all) / places), 1);
     } else {
-      const int64_t most_flat = kStretchBytes / (bytes * (depth_ + m));
-      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, kLeastPlaces);
+      const int64_t most_flat = kChunkBytes / (bytes * (depth_ + m));
+      total_ = BatchChunks(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, kLeastPlaces);
     }
     if (gathers_) {
-      data_.emplace_back(g, from_, to_, Window(g.s, false), depth_, straight_, total_.each, &booking_);
+      data_.emplace_back(g, from_, to_, ColumnWindow(g.s, false), depth_, straight_, total_.each, &booking_);
     }
-    if (!g.last && !straight_) head_.emplace_back(g, to_, to_, Window(), m, false, total_.each, &booking_);
+    if (!g.last && !straight_) head_.emplace_back(g, to_, to_, ColumnWindow(), m, false, total_.each, &booking_);
     parts_ = booking_.take((straight_ ? total_.each : groups) * part_bytes);
     sums_ = total_.each < total_.total ? booking_.take(groups * part_bytes) : 0;
     const ProductTypes types(g.dtype, g.sum_dtype(), spec.tf32);
@@ -413,7 +416,8 @@ class FilterGradient {
     join.size = g_.s.groups * g_.s.out_channels * depth_;
     for (int64_t first = 0; first < total_.total; first += total_.each) {
       const int64_t count = std::min(total_.each, total_.total - first);
-      const auto of = [&](const std::vector<Gather> &gather, const void *array, const Side &side) -> const void * {
+      const auto of = [&](const std::vector<ColumnGather> &gather, const void *array,
+                          const Side &side) -> const void * {
         if (!gather.empty()) return gather[0].run(lane, array, first, count, scratch);
         const int64_t step = straight_ ? side.batch_step : g_.s.groups * side.channels;
         return static_cast<const char *>(array) + first * step * g_.element();
@@ -432,16 +436,16 @@ class FilterGradient {
   const Side from_, to_;
   const int64_t depth_;
   bool straight_ = false, gathers_ = true;
-  Stretches total_;
-  std::vector<Gather> data_, head_;  // none, or one
-  Products products_;
+  BatchChunks total_;
+  std::vector<ColumnGather> data_, head_;  // none, or one
+  ChunkProducts products_;
   Booking booking_;
   int64_t parts_ = 0, sums_ = 0;
 };
 
 // ---- the kernels
 
-// Where their arrays are among a step's.
+// The inputs and outputs of a step that hold its arrays.
 const TensorSpec &array(const StepSpec &spec, int i) { return i < 0 ? spec.outputs[0] : spec.inputs[size_t(i)]; }
 
 ConvolutionSizes sizes_of(const StepSpec &spec, const ConvolutionAttrs &a, bool backward) {
@@ -449,7 +453,7 @@ ConvolutionSizes sizes_of(const StepSpec &spec, const ConvolutionAttrs &a, bool 
   return convolution_sizes(array(spec, first).shape, array(spec, first + 1).shape, array(spec, backward ? 0 : -1).shape,
                            a.stride, a.dilate, a.pad, a.num_group, channels_last(a.layout));
 }
-// A deconvolution's data are the result of the convolution, of which it is the backward step.
+// A deconvolution is the backward step of a convolution: its data are the result of that convolution.
 ConvolutionSizes sizes_of(const StepSpec &spec, const DeconvolutionAttrs &a, bool backward) {
   const Shape &data = array(spec, backward ? 1 : 0).shape;
   return convolution_sizes(array(spec, backward ? 0 : -1).shape, array(spec, backward ? 2 : 1).shape, data, a.stride,
@@ -468,7 +472,7 @@ class ForwardColumns final : public Kernel {
  public:
   explicit ForwardColumns(StepSpec &spec) : has_bias_(!spec.attrs_as<A>().no_bias) {
     const Geometry g(sizes_of(spec, spec.attrs_as<A>(), false), spec.inputs[0].dtype);
-    pass_ = make_pass<C>(g, kIsDeconvolution<A>, has_bias_, spec);
+    pass_ = make_convolution_pass<C>(g, kIsDeconvolution<A>, has_bias_, spec);
     spec.scratch_bytes = pass_->scratch_bytes();
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -478,7 +482,7 @@ class ForwardColumns final : public Kernel {
 
  private:
   const bool has_bias_;
-  std::unique_ptr<Pass> pass_;
+  std::unique_ptr<ConvolutionPass> pass_;
 };
 
 // Inputs: head gradient, data, weight.
@@ -488,7 +492,7 @@ class BackwardColumns final : public Kernel {
   explicit BackwardColumns(StepSpec &spec) : g_(sizes_of(spec, spec.attrs_as<A>(), true), spec.inputs[0].dtype) {
     const auto wanted = [&](size_t i) { return is_wanted(spec, true, i); };
     const auto book = [&](size_t bytes) { spec.scratch_bytes = std::max(spec.scratch_bytes, bytes); };
-    if (wanted(0)) book((data_ = make_pass<C>(g_, !kIsDeconvolution<A>, false, spec))->scratch_bytes());
+    if (wanted(0)) book((data_ = make_convolution_pass<C>(g_, !kIsDeconvolution<A>, false, spec))->scratch_bytes());
     if (wanted(1)) book((weight_ = std::make_unique<FilterGradient<C>>(g_, spec))->scratch_bytes());
     if (!wanted(2)) return;
     bias_ = std::make_unique<ChannelSums>(g_.s, kIsDeconvolution<A>);
@@ -506,7 +510,7 @@ class BackwardColumns final : public Kernel {
 
  private:
   const Geometry g_;
-  std::unique_ptr<Pass> data_;
+  std::unique_ptr<ConvolutionPass> data_;
   std::unique_ptr<FilterGradient<C>> weight_;
   std::unique_ptr<ChannelSums> bias_;
 };
@@ -529,7 +533,7 @@ std::string refuses(const StepSpec &spec) {
   if (most > kMostElements) {
     return text("expected at most ", kMostElements, " elements in a sample and in the filters, found ", most);
   }
-  // What is narrow in one group alone is computed with what is not.
+  // With one group, the gradient with few rows is computed together with the other one.
   const bool to_data = kIsDeconvolution<A> != kBackward && is_wanted(spec, kBackward, 0);
   const bool to_result = (kIsDeconvolution<A> == kBackward && is_wanted(spec, kBackward, 0)) ||
                          (kBackward && is_wanted(spec, kBackward, 1));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution and Deconvolution as products of gathered matrices, the columns of the data against the filters: for all
-// layouts, strides and floating types. Groups of few channels make matrices too narrow for that: there one thread makes
-// an element, by the sums of src/kernels/convolution_sizes.hpp. Gradients of filters are summed in parts, which are
-// joined in order.
+// Convolution as products of gathered matrices, the columns of the data and the filters, for all layouts, strides and
+// floating types; also computes Deconvolution (convolution_tiles.hpp). For groups of few channels the matrices would be
+// too narrow: there one thread computes one element, by src/kernels/convolution_sizes.hpp. Gradients of filters are
+// summed in parts, which are joined in order.
 #include <algorithm>
 #include <vector>
 
@@ -23,18 +23,18 @@ using convolution::place_in;
 using convolution::volume;
 
 template <typename C>
-struct Reader {
+struct ElementReader {
   Elements from;
   __device__ C operator()(int64_t i) const { return load<C>(from, i); }
 };
 
-// ---- one thread an element
+// ---- one thread per element
 
 template <typename C>
 void convolve_narrow(const ConvolutionSizes &s, const Elements &data, const Elements &weight, const Elements &bias,
                      const Elements &result, const Lane &lane) {
   const int64_t places = volume(s.out), channels = s.groups * s.out_channels;
-  const Reader<C> x{data}, w{weight};
+  const ElementReader<C> x{data}, w{weight};
   for_each(lane, s.batch * channels * places, [=] __device__(int64_t i) {
     const int64_t p = i % places, o = i / places % channels, n = i / places / channels;
     const C start = bias.data ? load<C>(bias, o) : C(0);
@@ -47,7 +47,7 @@ template <typename C>
 void data_gradient_narrow(const ConvolutionSizes &s, const Elements &head, const Elements &weight, const Elements &bias,
                           const Elements &grad, const Lane &lane) {
   const int64_t places = volume(s.in), channels = s.groups * s.in_channels;
-  const Reader<C> dy{head}, w{weight};
+  const ElementReader<C> dy{head}, w{weight};
   for_each(lane, s.batch * channels * places, [=] __device__(int64_t i) {
     const int64_t p = i % places, c = i / places % channels, n = i / places / channels;
     const C start = bias.data ? load<C>(bias, c) : C(0);
@@ -61,7 +61,7 @@ void filter_gradient_narrow(const ConvolutionSizes &s, int64_t parts, const Elem
                             C *sums, const Lane &lane) {
   const int64_t kernel = volume(s.kernel), places = volume(s.out), all = s.batch * places;
   const int64_t count = s.groups * s.out_channels * s.in_channels * kernel;
-  const Reader<C> dy{head}, x{data};
+  const ElementReader<C> dy{head}, x{data};
   for_each(lane, count * parts, [=] __device__(int64_t unit) {
     const int64_t i = unit % count, part = unit / count, q = i % kernel;
     const int64_t c = i / kernel % s.in_channels, o = i / kernel / s.in_channels;
@@ -77,8 +77,8 @@ void filter_gradient_narrow(const ConvolutionSizes &s, int64_t parts, const Elem
 
 // ---- products
 
-// One element of the filters of a group as seen from the other side: by an output channel for the result and for
-// gradients of filters, by a channel of the data for its gradient.
+// One element of the filters of a group, for one output channel (for the result and for gradients of filters) or for
+// one channel of the data (for its gradient).
 struct Tap {
   int64_t channel;   // where its channel begins in the image that is read
   int64_t weight;    // where it lies in the filters
@@ -96,7 +96,7 @@ void write_taps(const ConvolutionSizes &s, bool of_data, Tap *taps, const Lane &
   });
 }
 
-// Where a window begins: of a sample.
+// The start of a window in the images.
 struct WindowStart {
   int64_t image;
   int64_t at[3];
@@ -127,7 +127,7 @@ __device__ C element_at(const ConvolutionSizes &s, const Elements &data, int64_t
 template <typename C>
 struct ResultProblem {
   using Column = WindowStart;
-  using Place = Tap;
+  using DepthPoint = Tap;
   static constexpr bool kColumnsApart = true;
   ConvolutionSizes s;
   Elements data, weight, bias, result;
@@ -136,11 +136,11 @@ struct ResultProblem {
 
   __device__ DepthRange depth_of(int64_t) const { return {0, s.in_channels * volume(s.kernel)}; }
   __device__ Column column(int64_t, int64_t j) const { return window_start(s, j); }
-  __device__ Place place(int64_t, int64_t k) const { return taps[k]; }
-  __device__ C a(int64_t g, int64_t row, const Place &tap) const {
+  __device__ DepthPoint place(int64_t, int64_t k) const { return taps[k]; }
+  __device__ C a(int64_t g, int64_t row, const DepthPoint &tap) const {
     return load<C>(weight, (g * s.out_channels + row) * s.weight_out_step + tap.weight);
   }
-  __device__ C b(int64_t g, const Place &tap, const Column &start) const {
+  __device__ C b(int64_t g, const DepthPoint &tap, const Column &start) const {
     return element_at<C>(s, data, g, start, tap);
   }
   __device__ void put(int64_t g, int64_t row, int64_t column, C sum) const {
@@ -155,7 +155,7 @@ struct ResultProblem {
 template <typename C>
 struct DataGradientProblem {
   using Column = WindowStart;  // the sample of the head gradient, and the place with the padding before it
-  using Place = Tap;
+  using DepthPoint = Tap;
   static constexpr bool kColumnsApart = true;
   ConvolutionSizes s;
   Elements head, weight, bias, grad;
@@ -168,11 +168,11 @@ struct DataGradientProblem {
     const Axes at = place_in(s.in, j % places);
     return {j / places * s.out_batch_step, {at[0] + s.pad[0], at[1] + s.pad[1], at[2] + s.pad[2]}};
   }
-  __device__ Place place(int64_t, int64_t k) const { return taps[k]; }
-  __device__ C a(int64_t g, int64_t row, const Place &tap) const {
+  __device__ DepthPoint place(int64_t, int64_t k) const { return taps[k]; }
+  __device__ C a(int64_t g, int64_t row, const DepthPoint &tap) const {
     return load<C>(weight, g * s.out_channels * s.weight_out_step + row * s.weight_in_step + tap.weight);
   }
-  __device__ C b(int64_t g, const Place &tap, const Column &column) const {
+  __device__ C b(int64_t g, const DepthPoint &tap, const Column &column) const {
     int64_t at = column.image + g * s.out_channels * s.out_channel_step + tap.channel;
     for (size_t a = 0; a < 3; ++a) {
       int64_t place = column.at[a] - tap.shift[a];
@@ -197,7 +197,7 @@ struct DataGradientProblem {
 template <typename C>
 struct FilterGradientProblem {
   using Column = Tap;
-  struct Place {
+  struct DepthPoint {
     int64_t head;  // without the channel
     WindowStart start;
   };
@@ -213,33 +213,33 @@ struct FilterGradientProblem {
     return {all * part / parts, all * (part + 1) / parts};
   }
   __device__ Column column(int64_t, int64_t j) const { return taps[j]; }
-  __device__ Place place(int64_t, int64_t k) const {
+  __device__ DepthPoint place(int64_t, int64_t k) const {
     const int64_t places = volume(s.out);
     return {k / places * s.out_batch_step + offset_of(place_in(s.out, k % places), s.out_step), window_start(s, k)};
   }
-  __device__ C a(int64_t i, int64_t row, const Place &place) const {
+  __device__ C a(int64_t i, int64_t row, const DepthPoint &place) const {
     return load<C>(head, place.head + (i % s.groups * s.out_channels + row) * s.out_channel_step);
   }
-  __device__ C b(int64_t i, const Place &place, const Column &tap) const {
+  __device__ C b(int64_t i, const DepthPoint &place, const Column &tap) const {
     return element_at<C>(s, data, i % s.groups, place.start, tap);
   }
   __device__ void put(int64_t i, int64_t row, int64_t column, C sum) const { sums[(i * m + row) * n + column] = sum; }
 };
 
-// ---- what kernels call
+// ---- functions of convolution_tiles.hpp
 
 constexpr int64_t kNarrow = 8;  // channels of a group for which a tile is mostly empty
 
 }  // namespace
 
-Plan::Plan(const ConvolutionSizes &s, Of of, size_t element) {
+TilePlan::TilePlan(const ConvolutionSizes &s, Of of, size_t element) {
   const int64_t kernel = volume(s.kernel);
   narrow = (of == kDataGradient ? s.in_channels : s.out_channels) < kNarrow;
   const int64_t taps = (of == kDataGradient ? s.out_channels : s.in_channels) * kernel;
   taps_bytes = narrow ? 0 : size_t(taps) * sizeof(Tap);
   scratch_bytes = taps_bytes;
   if (of != kFilterGradient) return;
-  // So many parts that the device is busy, each long enough to be worth it.
+  // Enough parts to keep the device busy, each long enough to be worth a launch.
   const int64_t depth = s.batch * volume(s.out), count = s.groups * s.out_channels * taps;
   const int64_t own = narrow ? count : gathered_blocks(s.groups, s.out_channels, taps);
   const int64_t busy = narrow ? 132 * 1024 : 132 * 4;
@@ -250,7 +250,7 @@ Plan::Plan(const ConvolutionSizes &s, Of of, size_t element) {
 template <typename C>
 void convolve(const ConvolutionSizes &s, const Elements &data, const Elements &weight, const Elements &bias,
               const Elements &result, void *scratch, const Lane &lane) {
-  if (Plan(s, Plan::kResult, sizeof(C)).narrow) return convolve_narrow<C>(s, data, weight, bias, result, lane);
+  if (TilePlan(s, TilePlan::kResult, sizeof(C)).narrow) return convolve_narrow<C>(s, data, weight, bias, result, lane);
   Tap *const taps = static_cast<Tap *>(scratch);
   write_taps(s, false, taps, lane);
   multiply_gathered<C>(
@@ -260,7 +260,8 @@ void convolve(const ConvolutionSizes &s, const Elements &data, const Elements &w
 template <typename C>
 void convolve_backward_data(const ConvolutionSizes &s, const Elements &head, const Elements &weight,
                             const Elements &bias, const Elements &grad, void *scratch, const Lane &lane) {
-  if (Plan(s, Plan::kDataGradient, sizeof(C)).narrow) return data_gradient_narrow<C>(s, head, weight, bias, grad, lane);
+  if (TilePlan(s, TilePlan::kDataGradient, sizeof(C)).narrow)
+    return data_gradient_narrow<C>(s, head, weight, bias, grad, lane);
   Tap *const taps = static_cast<Tap *>(scratch);
   write_taps(s, true, taps, lane);
   multiply_gathered<C>(
@@ -270,7 +271,7 @@ void convolve_backward_data(const ConvolutionSizes &s, const Elements &head, con
 template <typename C>
 void convolve_backward_weight(const ConvolutionSizes &s, const Elements &head, const Elements &data,
                               const Elements &grad, void *scratch, const Lane &lane) {
-  const Plan plan(s, Plan::kFilterGradient, sizeof(C));
+  const TilePlan plan(s, TilePlan::kFilterGradient, sizeof(C));
   const int64_t kernel = volume(s.kernel), parts = plan.parts;
   const int64_t count = s.groups * s.out_channels * s.in_channels * kernel;
   C *const sums = reinterpret_cast<C *>(static_cast<char *>(scratch) + plan.taps_bytes);
@@ -333,7 +334,7 @@ class ConvolutionCuda final : public Kernel {
     has_bias_ = !a.no_bias;
     sizes_ = convolution_sizes(spec.inputs[0].shape, spec.inputs[1].shape, spec.outputs[0].shape, a.stride, a.dilate,
                                a.pad, a.num_group, channels_last(a.layout));
-    spec.scratch_bytes = Plan(sizes_, Plan::kResult, sizeof(C)).scratch_bytes;
+    spec.scratch_bytes = TilePlan(sizes_, TilePlan::kResult, sizeof(C)).scratch_bytes;
   }
   void run(const Args &args, const Lane &lane) const override {
     convolve<C>(sizes_, elements_of(args.inputs[0], dtype_), elements_of(args.inputs[1], dtype_),
@@ -355,8 +356,8 @@ class ConvolutionBackwardCuda final : public Kernel {
     const auto &a = spec.attrs_as<ConvolutionAttrs>();
     sizes_ = convolution_sizes(spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape, a.stride, a.dilate,
                                a.pad, a.num_group, channels_last(a.layout));
-    for (const auto of : {Plan::kDataGradient, Plan::kFilterGradient}) {
-      spec.scratch_bytes = std::max(spec.scratch_bytes, Plan(sizes_, of, sizeof(C)).scratch_bytes);
+    for (const auto of : {TilePlan::kDataGradient, TilePlan::kFilterGradient}) {
+      spec.scratch_bytes = std::max(spec.scratch_bytes, TilePlan(sizes_, of, sizeof(C)).scratch_bytes);
     }
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -378,7 +379,7 @@ class ConvolutionBackwardCuda final : public Kernel {
   ConvolutionSizes sizes_;
 };
 
-// Named as what is more than plain loops: in 16 bits they, and what follows them, move half as many bytes.
+// Named, and so not treated as plain loops: in 16 bits they and the steps after them move half as many bytes.
 COHORT_KERNEL_BY(cuda, Convolution, make_tiles<ConvolutionCuda>).named("tiles").dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cuda, _backward_Convolution, make_tiles<ConvolutionBackwardCuda>).named("tiles").dtypes(kFloatTypes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution and Deconvolution by cuDNN, where it is there and has an engine that gives the same result each time.
-// Deconvolution is the gradient by the data of a convolution, and its gradient is a convolution.
+// Convolution and Deconvolution by cuDNN, if it is installed and has an engine that gives the same result each time.
+// Deconvolution is the data gradient of a convolution, and its own gradient is a convolution.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -21,7 +21,7 @@ namespace {
 
 // ---- plans: one for all equal problems of a device
 
-// Of a device, kept until the process ends.
+// The handle of a device, kept until the process ends.
 struct DeviceHandle {
   std::mutex mutex;  // held while cuDNN uses the handle, which has one stream at a time, and one thread
   CudnnHandle *handle = nullptr;
@@ -29,7 +29,7 @@ struct DeviceHandle {
 
 class SharedPlan {
  public:
-  // Of the current device. Without a plan, and why, where there is none.
+  // For the current device. If cuDNN has no plan, there is none afterwards, and *why gives the reason.
   SharedPlan(DeviceHandle *on, const Cudnn &cudnn, const ConvolutionProblem &problem, std::string *why)
       : device_(CurrentDevice::id()), on_(*on), cudnn_(cudnn) {
     const std::lock_guard<std::mutex> alone(launch_order());  // it may load code
@@ -47,7 +47,7 @@ class SharedPlan {
     set_stream(nullptr);  // that of the last run may be no more
     plan_ = ConvolutionPlan::find(cudnn_, problem, {on_.handle, nullptr}, why);
   }
-  // The driver unloads its code: of the current device, for which it may wait.
+  // Destroying a plan unloads code from the current device, and may wait for that device.
   ~SharedPlan() {
     if (!plan_) return;
     const CurrentDevice current(device_, std::nothrow);
@@ -89,7 +89,7 @@ std::vector<int64_t> key_of(const ConvolutionProblem &p) {
   return key;
 }
 
-// Of the current device. Null, and why, where there is none.
+// The plan for the current device. Null, and *why, if cuDNN has none.
 std::shared_ptr<const SharedPlan> plan_of(const Cudnn &cudnn, const ConvolutionProblem &problem, std::string *why) {
   struct Known {
     std::mutex mutex;  // guards the others
@@ -117,7 +117,7 @@ std::shared_ptr<const SharedPlan> plan_of(const Cudnn &cudnn, const ConvolutionP
 constexpr size_t kAlignment = 16;  // of whole arrays, at least; views may begin at any element
 constexpr size_t kWorkspaceAlignment = 256;
 
-// Room for a copy of each array in another layout, and some more. What takes more is not worth it.
+// The workspace limit: room for a copy of each array in another layout, and some more.
 size_t most_workspace(const ConvolutionSizes &s, Dtype dtype) {
   using convolution::volume;
   const int64_t elements = s.batch * s.groups * (s.in_channels * volume(s.in) + s.out_channels * volume(s.out)) +
@@ -127,7 +127,7 @@ size_t most_workspace(const ConvolutionSizes &s, Dtype dtype) {
 
 class CudnnConvolution {
  public:
-  // Without a plan, and why, where there is none.
+  // If cuDNN has no plan, there is none afterwards, and *why gives the reason.
   CudnnConvolution(const StepSpec &spec, ConvolutionProblem::Of of, const ConvolutionSizes &sizes, std::string *why) {
     const Cudnn *const cudnn = find_cudnn(why);
     if (!cudnn) return;
@@ -157,32 +157,33 @@ class CudnnConvolution {
 
 // ---- kernels
 
-// Of the convolution: its data is what a deconvolution makes. `turned`: images and filters lie with their channels last
-// though their shapes say otherwise.
-ConvolutionSizes sizes_of(const StepSpec &spec, bool of_deconvolution, bool turned, const Shape &data,
+// The sizes of the convolution; for a deconvolution, those of the convolution whose data are its output.
+// `as_channels_last`: images and filters lie with their channels last although their shapes say otherwise.
+ConvolutionSizes sizes_of(const StepSpec &spec, bool of_deconvolution, bool as_channels_last, const Shape &data,
                           const Shape &weight, const Shape &made) {
-  const auto lie = [=](const Shape &shape) { return turned ? channels_last_shape(shape) : shape; };
+  const auto lie = [=](const Shape &shape) { return as_channels_last ? channels_last_shape(shape) : shape; };
   if (of_deconvolution) {
     const auto &a = spec.attrs_as<DeconvolutionAttrs>();
     return convolution_sizes(lie(made), lie(weight), lie(data), a.stride, a.dilate, deconvolution_padding(a, data).pad,
-                             a.num_group, turned || channels_last(a.layout));
+                             a.num_group, as_channels_last || channels_last(a.layout));
   }
   const auto &a = spec.attrs_as<ConvolutionAttrs>();
   return convolution_sizes(lie(data), lie(weight), lie(made), a.stride, a.dilate, a.pad, a.num_group,
-                           turned || channels_last(a.layout));
+                           as_channels_last || channels_last(a.layout));
 }
 
-// Images and filters: all arrays but those of the bias.
-void set_layouts(StepSpec *spec, bool turned) {
+// Sets the layouts of images and filters, which are all arrays but those of the bias.
+void set_layouts(StepSpec *spec, bool as_channels_last) {
   const int rank = spec->inputs[0].shape.rank();
   for (std::vector<TensorSpec> *list : {&spec->inputs, &spec->outputs}) {
     for (TensorSpec &tensor : *list) {
-      tensor.layout = turned && tensor.shape.rank() == rank ? channels_last_layout(tensor) : nullptr;
+      tensor.layout = as_channels_last && tensor.shape.rank() == rank ? channels_last_layout(tensor) : nullptr;
     }
   }
 }
 
-// To each element of arrays with the sizes of a convolution's result or, of_data, of its data, the bias of its channel.
+// Adds the bias of its channel to each element of an array with the sizes of a convolution's result or, with of_data,
+// of its data.
 void add_to_channels(const ConvolutionSizes &s, bool of_data, const Elements &bias, const Elements &values,
                      const Lane &lane) {
   const int64_t channels = s.groups * (of_data ? s.in_channels : s.out_channels);
@@ -193,7 +194,7 @@ void add_to_channels(const ConvolutionSizes &s, bool of_data, const Elements &bi
   });
 }
 
-// Tensor cores like channels that lie together. What is computed without them takes its data as they lie.
+// Tensor cores prefer channels last. Computations without them keep the layout of the data.
 bool likes_channels_last(const StepSpec &spec, const TensorSpec &data) {
   return dtype_size(data.dtype) == 2 || spec.tf32 || lies_channels_last(data);
 }
@@ -201,19 +202,19 @@ bool likes_channels_last(const StepSpec &spec, const TensorSpec &data) {
 template <bool kOfDeconvolution>
 class CudnnForward final : public Kernel {
  public:
-  CudnnForward(StepSpec &spec, bool turned, std::string *why)
+  CudnnForward(StepSpec &spec, bool as_channels_last, std::string *why)
       : dtype_(spec.inputs[0].dtype),
         has_bias_(spec.inputs.size() > 2),
-        turned_(turned),
-        sizes_(sizes_of(spec, kOfDeconvolution, turned, spec.inputs[0].shape, spec.inputs[1].shape,
+        as_channels_last_(as_channels_last),
+        sizes_(sizes_of(spec, kOfDeconvolution, as_channels_last, spec.inputs[0].shape, spec.inputs[1].shape,
                         spec.outputs[0].shape)),
         convolution_(spec, kOfDeconvolution ? ConvolutionProblem::kDataGradient : ConvolutionProblem::kResult, sizes_,
                      why) {
     if (is_there()) spec.scratch_bytes = convolution_.scratch_bytes();
   }
-  static bool may_turn(const StepSpec &spec) { return likes_channels_last(spec, spec.inputs[0]); }
+  static bool may_be_channels_last(const StepSpec &spec) { return likes_channels_last(spec, spec.inputs[0]); }
   bool is_there() const { return convolution_.is_there(); }
-  bool is_turned() const { return turned_; }
+  bool is_channels_last() const { return as_channels_last_; }
   void run(const Args &args, const Lane &lane) const override {
     const void *const data = args.inputs[0], *const made = args.outputs[0];
     convolution_.run(kOfDeconvolution ? made : data, args.inputs[1], kOfDeconvolution ? data : made, args.scratch,
@@ -225,7 +226,7 @@ class CudnnForward final : public Kernel {
 
  private:
   const Dtype dtype_;
-  const bool has_bias_, turned_;
+  const bool has_bias_, as_channels_last_;
   const ConvolutionSizes sizes_;
   const CudnnConvolution convolution_;
 };
@@ -234,9 +235,9 @@ class CudnnForward final : public Kernel {
 template <bool kOfDeconvolution>
 class CudnnBackward final : public Kernel {
  public:
-  CudnnBackward(StepSpec &spec, bool turned, std::string *why)
+  CudnnBackward(StepSpec &spec, bool as_channels_last, std::string *why)
       : dtype_(spec.inputs[0].dtype),
-        sizes_(sizes_of(spec, kOfDeconvolution, turned, spec.inputs[1].shape, spec.inputs[2].shape,
+        sizes_(sizes_of(spec, kOfDeconvolution, as_channels_last, spec.inputs[1].shape, spec.inputs[2].shape,
                         spec.inputs[0].shape)) {
     size_t scratch = 0;
     const auto find = [&](size_t output, ConvolutionProblem::Of of, std::optional<CudnnConvolution> *found) {
@@ -253,10 +254,10 @@ class CudnnBackward final : public Kernel {
     }
     if (is_there_) spec.scratch_bytes = scratch;
   }
-  // As the forward step does: what another kernel than cuDNN's has made lies row-major.
-  static bool may_turn(const StepSpec &spec) {
+  // Follows the forward step: the outputs of kernels other than cuDNN's are row-major.
+  static bool may_be_channels_last(const StepSpec &spec) {
     const auto *const forward = dynamic_cast<const CudnnForward<kOfDeconvolution> *>(spec.forward);
-    return spec.forward ? forward && forward->is_turned() : likes_channels_last(spec, spec.inputs[1]);
+    return spec.forward ? forward && forward->is_channels_last() : likes_channels_last(spec, spec.inputs[1]);
   }
   bool is_there() const { return is_there_; }
   void run(const Args &args, const Lane &lane) const override {
@@ -296,7 +297,7 @@ std::string refusal(const StepSpec &spec) {
   return why;
 }
 
-// The bias is added to what has been rounded to the result's type.
+// The bias is added after the result has been rounded to its type.
 std::string forward_refusal(const StepSpec &spec) {
   if (spec.inputs.size() > 2 && dtype_size(spec.outputs[0].dtype) == 2) {
     return "a result of 16 bits with a bias would be rounded twice";
@@ -306,12 +307,12 @@ std::string forward_refusal(const StepSpec &spec) {
 
 template <typename K, typename A>
 std::unique_ptr<Kernel> make(StepSpec &spec) {
-  const bool may_turn = !channels_last(spec.attrs_as<A>().layout) && K::may_turn(spec);
-  for (const bool turned : {true, false}) {
-    if (turned && !may_turn) continue;
-    auto made = std::make_unique<K>(spec, turned, &spec.refused);
+  const bool may_be_channels_last = !channels_last(spec.attrs_as<A>().layout) && K::may_be_channels_last(spec);
+  for (const bool as_channels_last : {true, false}) {
+    if (as_channels_last && !may_be_channels_last) continue;
+    auto made = std::make_unique<K>(spec, as_channels_last, &spec.refused);
     if (!made->is_there()) continue;
-    set_layouts(&spec, turned);
+    set_layouts(&spec, as_channels_last);
     spec.refused.clear();
     return made;
   }

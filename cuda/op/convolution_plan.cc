@@ -14,15 +14,15 @@ int type_of(Dtype dtype) {
   return dtype == Dtype::kFloat16 ? Cudnn::kHalf : dtype == Dtype::kBfloat16 ? Cudnn::kBfloat16 : Cudnn::kFloat;
 }
 
-struct Extent {
+struct TensorExtent {
   std::vector<int64_t> lengths, strides;
 };
 
-// With so many spatial axes, the last ones. Those that an image lacks have length 1 and, here, the stride that a dense
-// array would have.
-Extent extent_of(int64_t outer, int64_t channels, int64_t outer_step, int64_t channel_step,
-                 const ConvolutionSizes::Axes &lengths, ConvolutionSizes::Axes steps, size_t num_axes) {
-  Extent e{{outer, channels}, {outer_step, channel_step}};
+// Lengths and strides with the last `num_axes` spatial axes. An axis that the image lacks has length 1, and gets the stride
+// of a dense array.
+TensorExtent extent_of(int64_t outer, int64_t channels, int64_t outer_step, int64_t channel_step,
+                       const ConvolutionSizes::Axes &lengths, ConvolutionSizes::Axes steps, size_t num_axes) {
+  TensorExtent e{{outer, channels}, {outer_step, channel_step}};
   for (size_t a = 2; a-- > 0;) {
     if (steps[a] == 0) steps[a] = lengths[a + 1] * steps[a + 1];
   }
@@ -35,7 +35,7 @@ std::vector<int64_t> last(const ConvolutionSizes::Axes &values, size_t num_axes)
   return {values.end() - ptrdiff_t(num_axes), values.end()};
 }
 
-// The names of an operation's attributes, which are other ones for each.
+// The names of an operation's attributes; each operation has its own.
 struct Operation {
   Cudnn::DescriptorType type;
   Cudnn::Attribute alpha, beta, convolution, data, filters, result;
@@ -57,8 +57,8 @@ Operation operation_of(ConvolutionProblem::Of of) {
 
 }  // namespace
 
-// Makes descriptors one after the other. Once a call has failed, those that follow do nothing, until another mode is
-// asked.
+// Creates descriptors one after the other. After a call has failed, later ones do nothing until another heuristic mode
+// is tried.
 class ConvolutionPlan::Builder {
  public:
   Builder(const Cudnn &cudnn, const CudnnTarget &target) : cudnn_(cudnn), target_(target) {}
@@ -66,13 +66,13 @@ class ConvolutionPlan::Builder {
   std::unique_ptr<ConvolutionPlan> plan_of(const ConvolutionProblem &problem) {
     graph_ = describe(problem);
     if (!failure_.empty()) return nullptr;
-    std::string refused;  // by the mode that was asked first
+    std::string refused;  // by the first heuristic mode
     for (const int mode : {Cudnn::kModeA, Cudnn::kFallback}) {
       for (CudnnOwned &config : configs_of(mode)) {
         if (auto plan = plan_by(std::move(config), problem)) return plan;
       }
       if (refused.empty()) refused = failure_;
-      failure_.clear();  // the other mode may know what to do
+      failure_.clear();  // the other mode may succeed
     }
     failure_ = refused;
     if (failure_.empty() || num_configs_ > 0) {
@@ -91,7 +91,7 @@ class ConvolutionPlan::Builder {
     else if (failure_.empty())
       failure_ = cudnn_error(cudnn_, status, call);
   }
-  // It lives as long as the plan.
+  // The descriptor lives as long as the plan.
   CudnnDescriptor *make(Cudnn::DescriptorType type) {
     made_.all.push_back(make_alone(type));
     return made_.all.back().get();
@@ -115,7 +115,7 @@ class ConvolutionPlan::Builder {
   void set(CudnnDescriptor *descriptor, Cudnn::Attribute name, CudnnDescriptor *value) {
     set(descriptor, name, Cudnn::kDescriptorType, 1, &value);
   }
-  // What a plan is made for is told by one of two attributes, never by both.
+  // A plan is made for a handle or for device properties; only one of the two attributes is set.
   void set_handle(CudnnDescriptor *descriptor, Cudnn::Attribute name) {
     if (target_.handle) set(descriptor, name, Cudnn::kHandleType, 1, &target_.handle);
   }
@@ -127,7 +127,7 @@ class ConvolutionPlan::Builder {
     return descriptor;
   }
 
-  CudnnDescriptor *tensor(const ConvolutionProblem &problem, int64_t id, const Extent &extent) {
+  CudnnDescriptor *tensor(const ConvolutionProblem &problem, int64_t id, const TensorExtent &extent) {
     CudnnDescriptor *const made = make(Cudnn::kTensor);
     set(made, Cudnn::kTensorDataType, Cudnn::kDataTypeType, type_of(problem.dtype));
     set(made, Cudnn::kTensorDimensions, extent.lengths);
@@ -193,7 +193,7 @@ class ConvolutionPlan::Builder {
                                  &count, into),
             "cudnnBackendGetAttribute");
     };
-    get(nullptr);  // at most so many
+    get(nullptr);  // gets the maximum number
     std::vector<CudnnDescriptor *> into;
     for (int64_t i = 0; failure_.empty() && i < count; ++i) {
       configs.push_back(make_alone(Cudnn::kEngineConfig));
@@ -205,7 +205,7 @@ class ConvolutionPlan::Builder {
     return configs;
   }
 
-  // False: refused; another configuration may do.
+  // False: refused; another configuration may work.
   bool does(int status, const char *call) const {
     if (is_cudnn_refusal(status)) return false;
     check_cudnn(cudnn_, status, call);
@@ -221,7 +221,7 @@ class ConvolutionPlan::Builder {
     int64_t count = 0;
     if (!gets(engine, Cudnn::kEngineNotes, Cudnn::kNoteType, kRoom, &count, notes) || count > kRoom) return false;
     return std::all_of(notes, notes + count, [&](int note) {
-      // Tensor cores round factors of float32.
+      // Tensor cores round float32 factors.
       if (note == Cudnn::kTensorCore) return problem.dtype != Dtype::kFloat32 || problem.tf32;
       return note == Cudnn::kStrictNanPropagation;
     });

@@ -17,19 +17,19 @@ struct ConvolutionProblem {
   Dtype dtype;            // float32, float16 or bfloat16; summed in float32
   bool tf32;              // factors of float32 may be rounded to TF32
   int num_axes;           // 1 to 3: the last ones of the sizes
-  size_t alignment;       // of each of the three arrays, in bytes
+  size_t alignment;       // of the three arrays, in bytes
   size_t most_workspace;  // an engine that takes more is not chosen
   ConvolutionSizes sizes;
 };
 
-// The device for which a plan is made: by its handle, or, to see without a device what cuDNN would do on it, by
-// finalized device properties; such a plan cannot be run.
+// The device for which a plan is made, given by its handle; or by finalized device properties, to find out without a
+// device what cuDNN would do on it. The latter plan cannot be run.
 struct CudnnTarget {
   CudnnHandle *handle = nullptr;
   CudnnDescriptor *properties = nullptr;
 };
 
-// A descriptor that is let go of.
+// A descriptor that is destroyed with this object.
 class CudnnOwned {
  public:
   CudnnOwned() = default;
@@ -48,7 +48,7 @@ class CudnnOwned {
   CudnnDescriptor *descriptor_ = nullptr;
 };
 
-// Of which later ones may refer to earlier ones.
+// Descriptors in order of creation; destroyed in reverse, as later ones may refer to earlier ones.
 struct CudnnDescriptors {
   std::vector<CudnnOwned> all;
   CudnnDescriptors() = default;
@@ -60,16 +60,16 @@ struct CudnnDescriptors {
 
 class ConvolutionPlan {
  public:
-  // By the engine that cuDNN recommends first of those whose results are the same each time, which round nothing but
-  // the result (and, where the problem allows it, factors to TF32) and transform nothing, so that a number that is not
-  // finite stays where it belongs. Null, and why, where there is none.
+  // Takes the first engine that cuDNN recommends among those that are deterministic, round nothing but the result (and
+  // factors to TF32, if the problem allows it), and use no transform, which would spread numbers that are not finite.
+  // Null, and *why, if there is none.
   static std::unique_ptr<ConvolutionPlan> find(const Cudnn &cudnn, const ConvolutionProblem &problem,
                                                const CudnnTarget &target, std::string *why);
   size_t workspace_bytes() const { return workspace_bytes_; }
-  int64_t engine() const { return engine_; }  // cuDNN's number of it
+  int64_t engine() const { return engine_; }  // cuDNN's index
 
-  // `result` belongs to the convolution, so gradients stand in the place of what they are of. The handle's stream is
-  // set; the workspace begins at a multiple of 256 bytes.
+  // The arrays are those of the convolution: a gradient is passed in place of the array that it belongs to. The stream
+  // of the handle must be set; the workspace must be aligned to 256 bytes.
   void run(CudnnHandle *handle, const void *data, const void *filters, const void *result, void *workspace) const;
 
  private:

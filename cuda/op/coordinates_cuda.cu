@@ -73,7 +73,7 @@ class IndexArrayCuda final : public Kernel {
   const int64_t count_;
 };
 
-// Numbers that are known at bind.
+// Writes numbers that are known at bind.
 class KnownCuda final : public Kernel {
  public:
   explicit KnownCuda(const AxisLengths &numbers) : numbers_(numbers) {}

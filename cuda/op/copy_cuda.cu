@@ -33,7 +33,7 @@ class CopyCuda : public Kernel {
   std::vector<size_t> bytes_;
 };
 
-// Between devices, perhaps the host: of no graph of one of them.
+// A copy between devices, or from or to the host; never part of a graph.
 class CrossDeviceCopyCuda final : public CopyCuda {
  public:
   using CopyCuda::CopyCuda;
@@ -52,7 +52,7 @@ __global__ void cast_all(Elements from, Elements to, int64_t count) {
   }
 }
 
-// An array in another type.
+// Converts an array to another type.
 void launch_cast(const Lane &lane, const void *data, Dtype from, void *result, Dtype to, int64_t count) {
   if (count == 0) return;
   const auto kernel = !dtype_is_float(from)     ? cast_all<int64_t>
@@ -62,7 +62,7 @@ void launch_cast(const Lane &lane, const void *data, Dtype from, void *result, D
          count);
 }
 
-// Output i is input i in the type of output i: floats go through double, integers through int64_t.
+// Output i is input i, converted to the type of output i: floats through float or double, integers through int64_t.
 class CastCuda final : public Kernel {
  public:
   explicit CastCuda(const StepSpec &spec) {
@@ -216,7 +216,7 @@ class SumGradientsCuda final : public Kernel {
   }
 
  private:
-  // What does not fill a vector, and all of what does not begin as one, an element at a time.
+  // Elements that do not fill a vector, and arrays that are not aligned to vectors, are added one element at a time.
   template <typename C>
   void add(C *sum, const C *a, const C *b, cudaStream_t stream) const {
     const int64_t vectors = can_be_vectors({sum, a, b}) ? count_ / Vector<C>::kSize : 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Correlation: forward, a thread adds up one element of the output; backward, an element of either image looks for the
-// patches that hold it. Sums run in the order of the CPU's.
+// Correlation: forward, one thread sums one element of the output; backward, one thread per element of either image
+// finds the patches that hold it. Sums run in the same order as on the CPU.
 #include "cuda/op/add_product.cuh"
 #include "cuda/op/compute.cuh"
 #include "op/correlation.hpp"
@@ -38,7 +38,7 @@ struct CorrelationSizes {
   struct Range {
     int64_t begin, end;
   };
-  // Along one axis: which of so many patches hold place `at` of data1.
+  // Along one axis: the patches, out of so many, that hold place `at` of data1.
   __device__ Range holding(int64_t at, int64_t count) const {
     const int64_t last = at - start, first = last - kernel + 1;
     if (last < 0) return {0, 0};
@@ -82,7 +82,7 @@ class CorrelationCuda {
   const CorrelationSizes s_;
 };
 
-// The gradient of one image; `other` is that which its places are compared with.
+// The gradient of one image; `other` is the image that it is compared with.
 template <typename C, bool kSecond>
 struct CorrelatedImage {
   CorrelationSizes s;

@@ -32,18 +32,18 @@ COHORT_KERNEL(cuda, _zeros_without_dtype, FillZeroCuda);
 
 // ---- output 0 is what a functor gives for each index
 
-struct Constant {
+struct ConstantValue {
   double value;
   __device__ double operator()(int64_t) const { return value; }
 };
 
-struct Range {
+struct ArangeValue {
   double start, step;
   int64_t repeat;
   __device__ double operator()(int64_t i) const { return start + double(i / repeat) * step; }
 };
 
-struct Linspace {
+struct LinspaceValue {
   double start, stop;
   int64_t intervals;
   __device__ double operator()(int64_t i) const {
@@ -51,7 +51,7 @@ struct Linspace {
   }
 };
 
-struct Diagonal {
+struct EyeValue {
   int64_t columns, k;
   __device__ double operator()(int64_t i) const { return i % columns - i / columns == k ? 1.0 : 0.0; }
 };
@@ -84,24 +84,24 @@ std::unique_ptr<Kernel> make_filled(const StepSpec &spec, Value value) {
   return std::make_unique<FilledCuda<Value>>(spec, value);
 }
 
-std::unique_ptr<Kernel> make_ones(StepSpec &spec) { return make_filled(spec, Constant{1}); }
+std::unique_ptr<Kernel> make_ones(StepSpec &spec) { return make_filled(spec, ConstantValue{1}); }
 std::unique_ptr<Kernel> make_full(StepSpec &spec) {
-  return make_filled(spec, Constant{spec.attrs_as<FillAttrs>().value});
+  return make_filled(spec, ConstantValue{spec.attrs_as<FillAttrs>().value});
 }
 std::unique_ptr<Kernel> make_arange(StepSpec &spec) {
   const auto &a = spec.attrs_as<RangeAttrs>();
-  return make_filled(spec, Range{a.start, a.step, a.repeat});
+  return make_filled(spec, ArangeValue{a.start, a.step, a.repeat});
 }
 std::unique_ptr<Kernel> make_arange_like(StepSpec &spec) {
   const auto &a = spec.attrs_as<ArangeLikeAttrs>();
-  return make_filled(spec, Range{a.start, a.step, a.repeat});
+  return make_filled(spec, ArangeValue{a.start, a.step, a.repeat});
 }
 std::unique_ptr<Kernel> make_linspace(StepSpec &spec) {
   const auto &a = spec.attrs_as<RangeAttrs>();
-  return make_filled(spec, Linspace{a.start, *a.stop, std::max(a.endpoint ? a.num - 1 : a.num, 1)});
+  return make_filled(spec, LinspaceValue{a.start, *a.stop, std::max(a.endpoint ? a.num - 1 : a.num, 1)});
 }
 std::unique_ptr<Kernel> make_eye(StepSpec &spec) {
-  return make_filled(spec, Diagonal{std::max<int64_t>(spec.outputs[0].shape[1], 1), spec.attrs_as<EyeAttrs>().k});
+  return make_filled(spec, EyeValue{std::max<int64_t>(spec.outputs[0].shape[1], 1), spec.attrs_as<EyeAttrs>().k});
 }
 
 COHORT_KERNEL_BY(cuda, _ones, make_ones);

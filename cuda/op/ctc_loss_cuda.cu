@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CTCLoss by the forward-backward recursion over labels with blanks between, in logarithms and double. A block has a
-// sample, its threads the states; they wait for each other at each step. What the gradient needs is saved: softmax
-// minus the share of each class in all placements.
+// CTCLoss by the forward-backward recursion over labels with blanks in between, in logarithms and double. One block per
+// sample, one thread per state; the threads synchronise at each step. Saves for the gradient: softmax minus the share
+// of each class in all placements.
 #include <cmath>
 
 #include "cuda/op/expected.cuh"
@@ -35,7 +35,7 @@ struct CtcArrays {
   __device__ int64_t states() const { return 2 * labels + 1; }
 };
 
-// What a sample's labels are. A length or a label that is out of range is a complaint, and the nearest one in range.
+// The labels of a sample. A length or label out of range is recorded as an InputError, and clamped.
 struct CtcLabels {
   Elements labels, data_lengths, label_lengths;  // the latter two may have no data
   bool blank_last;
@@ -45,7 +45,7 @@ struct CtcLabels {
     const double value = load<double>(from, n);
     return value >= 0 ? value <= double(most) ? int64_t(value) : most : 0;
   }
-  // Of sample n, in turn: the length of its data, that of its labels, its labels as far as they count.
+  // Checks number k of sample n: the length of its data, then that of its labels, then its labels up to that length.
   __device__ Finding look(int64_t n, int64_t k, int64_t steps, int64_t most_labels, int64_t classes) const {
     const auto length_at = [&](const Elements &from, int64_t most) -> Finding {
       if (!from.data) return {false, 0, 0, most};
@@ -80,7 +80,7 @@ struct CtcLabels {
   }
 };
 
-// Whether the state two before may come right before this one: no blank, nor a repeated label.
+// Whether the state two places before may precede this one: neither is a blank, nor is the label repeated.
 __device__ bool skips(const int64_t *symbol, int64_t s) { return s >= 2 && s % 2 == 1 && symbol[s] != symbol[s - 2]; }
 
 __global__ void add_up_placements(CtcArrays a, Elements losses) {
@@ -142,7 +142,7 @@ __global__ void add_up_placements(CtcArrays a, Elements losses) {
   }
 }
 
-class CtcLossCuda final : public Kernel, public Complains {
+class CtcLossCuda final : public Kernel, public ReportsInputErrors {
  public:
   explicit CtcLossCuda(StepSpec &spec) : attrs_(spec.attrs_as<CtcLossAttrs>()), loss_(spec.outputs[0].dtype) {
     const Shape &data = spec.inputs[0].shape;
@@ -191,7 +191,7 @@ class CtcLossCuda final : public Kernel, public Complains {
     launch(add_up_placements, grid, lane.stream, a, elements_of(args.outputs[0], loss_));
   }
 
-  std::string in_words(const Complaint &c) const override {
+  std::string in_words(const InputError &c) const override {
     const int64_t n = c.place / (2 + a_.labels), k = c.place % (2 + a_.labels);
     const std::string where = k == 0   ? text("data_lengths[", n, "]")
                               : k == 1 ? text("label_lengths[", n, "]")

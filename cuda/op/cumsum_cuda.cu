@@ -9,7 +9,7 @@ namespace cohort {
 namespace {
 
 // ---- _np_cumsum along the middle of (outer, length, inner), floats in double; from the last element to the first for
-// the backward step. First the sums of the parts of a line, then those of what is before each, then all.
+// the backward step. First sums the parts of each line, then the sums before each part, then writes the running sums.
 
 template <typename C, bool kBackward>
 class CumsumCuda final : public Kernel {

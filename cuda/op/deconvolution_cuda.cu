@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deconvolution as the gradient of a convolution, by the kernels of convolution_cuda.cu. Faster ones, where cuBLASLt or
-// cuDNN has them: convolution_columns_cuda.cu and convolution_cudnn_cuda.cu.
+// Deconvolution as the gradient of a convolution, by the kernels of convolution_cuda.cu. Faster kernels by cuBLASLt and
+// cuDNN are in convolution_columns_cuda.cu and convolution_cudnn_cuda.cu.
 #include <algorithm>
 #include <vector>
 
@@ -22,7 +22,7 @@ class DeconvolutionCuda final : public Kernel {
     sizes_ =
         convolution_sizes(spec.outputs[0].shape, spec.inputs[1].shape, spec.inputs[0].shape, a.stride, a.dilate,
                           deconvolution_padding(a, spec.inputs[0].shape).pad, a.num_group, channels_last(a.layout));
-    spec.scratch_bytes = Plan(sizes_, Plan::kDataGradient, sizeof(C)).scratch_bytes;
+    spec.scratch_bytes = TilePlan(sizes_, TilePlan::kDataGradient, sizeof(C)).scratch_bytes;
   }
   void run(const Args &args, const Lane &lane) const override {
     convolve_backward_data<C>(sizes_, elements_of(args.inputs[0], dtype_), elements_of(args.inputs[1], dtype_),
@@ -45,8 +45,8 @@ class DeconvolutionBackwardCuda final : public Kernel {
     sizes_ =
         convolution_sizes(spec.inputs[0].shape, spec.inputs[2].shape, spec.inputs[1].shape, a.stride, a.dilate,
                           deconvolution_padding(a, spec.inputs[1].shape).pad, a.num_group, channels_last(a.layout));
-    for (const auto of : {Plan::kResult, Plan::kFilterGradient}) {
-      spec.scratch_bytes = std::max(spec.scratch_bytes, Plan(sizes_, of, sizeof(C)).scratch_bytes);
+    for (const auto of : {TilePlan::kResult, TilePlan::kFilterGradient}) {
+      spec.scratch_bytes = std::max(spec.scratch_bytes, TilePlan(sizes_, of, sizeof(C)).scratch_bytes);
     }
   }
   void run(const Args &args, const Lane &lane) const override {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deformable convolution, a stretch of places at a time: what windows read there as columns of a matrix, a row for each
-// channel and element of a window, and products with the filters. Columns have the type of the arrays; sums are rounded
-// once, at the end.
+// Deformable convolution, one chunk of places at a time: the values that windows read form the columns of a matrix,
+// with one row per channel and element of a window, which is multiplied with the filters. Columns have the type of the
+// arrays; sums are rounded once, at the end.
 //
-// Windows may read an element of the data from anywhere. For its gradient what they read is sorted by the gap between
-// elements in which it lies, in a total order; each element then adds up what lies in the four gaps around it.
+// Any window may read any element of the data. For the gradient of the data, the readings are sorted in a total order
+// by the gap between elements in which they lie; each element then sums the readings in the four gaps around it.
+#include "cuda/op/batch_chunks.hpp"
 #include "cuda/op/channel_sums.cuh"
 #include "cuda/op/compute.cuh"
 #include "cuda/op/sorting.cuh"
-#include "cuda/op/stretches.hpp"
 #include "kernels/moved_windows.hpp"
 
 namespace cohort {
 namespace {
 
-constexpr int kTogether = 8;                           // channels of a thread: they have the same places
-constexpr int64_t kLeastPlaces = 8;                    // at a time, however much memory they want
-constexpr int64_t kBackwardBytes = 4 * kStretchBytes;  // so much that sorting takes less than products do
+constexpr int kTogether = 8;                         // channels of a thread: they have the same places
+constexpr int64_t kLeastPlaces = 8;                  // at a time, however much memory they want
+constexpr int64_t kBackwardBytes = 4 * kChunkBytes;  // so much that sorting takes less than products do
 
-// ---- sizes and stretches
+// ---- sizes and chunks
 
-// Places of the output that have their turn: all of some samples, or some of one.
-struct Stretch {
+// The places of the output in one chunk: all of some samples, or some of one.
+struct BatchChunk {
   int64_t sample, samples, place;  // the first ones
   int64_t count, length;           // of places; length: made up to whole vectors
   int64_t units;                   // by which products know it
@@ -49,20 +49,20 @@ struct DeformableSizes {
   int64_t parts() const { return moved * parts_each(); }
 
   // Channels of one moved group, for a thread.
-  struct Part {
+  struct ChannelRange {
     int64_t group, begin, count;
   };
-  __device__ Part part(int64_t i) const {
+  __device__ ChannelRange part(int64_t i) const {
     const int64_t group = i / parts_each(), first = i % parts_each() * kTogether, rest = channels / moved - first;
     return {group, group * (channels / moved) + first, rest < kTogether ? rest : kTogether};
   }
 };
 
-// Where windows read, and what counts for how much.
+// Where windows read, and the weights of the readings.
 template <typename C, bool kModulated>
 struct Moves {
   DeformableSizes<C, kModulated> s;
-  Stretch t;
+  BatchChunk t;
   Elements offset, mask;
 
   struct Reading {
@@ -72,7 +72,7 @@ struct Moves {
   };
   __device__ int64_t sample(int64_t along) const { return t.sample + (t.place + along) / s.places; }
   __device__ int64_t place(int64_t along) const { return (t.place + along) % s.places; }
-  // Row of offsets, of which each has two, and of masks.
+  // The row of masks; each has two rows of offsets.
   __device__ int64_t row(int64_t group, int64_t element, int64_t along) const {
     return (sample(along) * s.moved + group) * s.elements + element;
   }
@@ -84,7 +84,7 @@ struct Moves {
   }
 };
 
-// How a batch is cut: by samples or, where one is too large, each by places.
+// Cuts a batch into chunks of samples or, if one sample is too large, of places.
 class Cutting {
  public:
   // bytes: that a place takes.
@@ -92,8 +92,8 @@ class Cutting {
       : by_samples_(places <= most(bytes, most_bytes)),
         unit_(by_samples_ ? places : 1),
         vector_(vector),
-        units_(by_samples_ ? Stretches(std::max<int64_t>(batch, 1), most(bytes, most_bytes) / places, 1)
-                           : Stretches(places, most(bytes, most_bytes), vector)) {
+        units_(by_samples_ ? BatchChunks(std::max<int64_t>(batch, 1), most(bytes, most_bytes) / places, 1)
+                           : BatchChunks(places, most(bytes, most_bytes), vector)) {
     for (int64_t sample = 0; sample < batch; sample += most_samples()) {
       const int64_t samples = std::min(most_samples(), batch - sample), all = by_samples_ ? samples : places;
       for (int64_t first = 0; first < all; first += units_.each) {
@@ -103,14 +103,14 @@ class Cutting {
     }
   }
 
-  const std::vector<Stretch> &stretches() const { return stretches_; }
+  const std::vector<BatchChunk> &stretches() const { return stretches_; }
   bool cuts_samples() const { return !by_samples_; }
   int64_t most_samples() const { return by_samples_ ? units_.each : 1; }
   int64_t most_places() const { return units_.each * unit_; }
   int64_t most_length() const { return length(units_.each); }
   // make(length) for each length that there is.
   template <typename Make>
-  void make(Products *products, Booking *booking, const Make &make) const {
+  void make(ChunkProducts *products, Booking *booking, const Make &make) const {
     products->make(units_, booking, [&](int64_t units) { return make(length(units)); });
   }
 
@@ -120,8 +120,8 @@ class Cutting {
 
   bool by_samples_;
   int64_t unit_, vector_;  // unit: places
-  Stretches units_;
-  std::vector<Stretch> stretches_;
+  BatchChunks units_;
+  std::vector<BatchChunk> stretches_;
 };
 
 int64_t vector_of(Dtype dtype) { return 16 / int64_t(dtype_size(dtype)); }
@@ -153,7 +153,7 @@ struct FillColumns {
   }
 };
 
-// What gradients of columns say of offsets and masks.
+// The gradients of offsets and masks from those of columns.
 template <typename C, bool kModulated>
 struct MoveGradients {
   Moves<C, kModulated> moves;
@@ -179,16 +179,16 @@ struct MoveGradients {
   }
 };
 
-// The gaps between elements of the samples of a stretch, from those before the first line and the first element on.
+// The gaps between elements of the samples in a chunk, counted from those before the first line and the first element.
 template <typename C>
-struct Gaps {
+struct ElementGaps {
   int64_t high, wide, count;  // of a sample; of all
 
-  Gaps(int64_t samples, int64_t height, int64_t width)
+  ElementGaps(int64_t samples, int64_t height, int64_t width)
       : high(height + 1), wide(width + 1), count(samples * high * wide) {}
   __device__ static int64_t along(const Neighbours<C> &n) { return n.low_weight > 0 ? n.low + 1 : n.high; }
   __device__ int64_t of(int64_t sample, int64_t y, int64_t x) const { return (sample * high + y) * wide + x; }
-  // Behind all others what does not lie on the image.
+  // Readings outside the image come behind all others.
   __device__ int64_t of(int64_t sample, const MovedPlace<C> &at) const {
     return at.is_inside() ? of(sample, along(at.y), along(at.x)) : count;
   }
@@ -199,7 +199,7 @@ struct Gaps {
 template <typename C, bool kModulated>
 struct SumReadings {
   Moves<C, kModulated> moves;
-  Gaps<C> gaps;
+  ElementGaps<C> gaps;
   const Ranked<int64_t> *sorted;
   const int64_t *starts;
   const C *columns;
@@ -208,7 +208,7 @@ struct SumReadings {
 
   __device__ void operator()(int64_t unit) const {
     const auto &s = moves.s;
-    const Stretch &t = moves.t;
+    const BatchChunk &t = moves.t;
     const int64_t own = unit % s.plane, sample = unit / s.plane / (s.moved * s.parts_each());
     const auto part = s.part(unit / s.plane % (s.moved * s.parts_each()));
     C sums[kTogether] = {};
@@ -252,7 +252,7 @@ class DeformableCuda final : public Kernel {
       : s_(spec.attrs_as<DeformableConvolutionAttrs>(), spec.inputs[0].shape, spec.outputs[0].shape),
         dtype_(spec.inputs[0].dtype),
         has_bias_(!spec.attrs_as<DeformableConvolutionAttrs>().no_bias),
-        cutting_(s_.batch, s_.places, s_.depth() * element() + s_.filters * int64_t(sizeof(C)), kStretchBytes,
+        cutting_(s_.batch, s_.places, s_.depth() * element() + s_.filters * int64_t(sizeof(C)), kChunkBytes,
                  vector_of(dtype_)) {
     Booking booking;
     columns_ = booking.take(s_.depth() * cutting_.most_length() * element());
@@ -271,7 +271,7 @@ class DeformableCuda final : public Kernel {
     const Elements bias = has_bias_ ? of(kWeight + 1) : elements_of(nullptr, dtype_);
     const Elements columns = elements_of(place_in(args.scratch, columns_), dtype_);
     C *const flat = reinterpret_cast<C *>(place_in(args.scratch, flat_));
-    for (const Stretch &t : cutting_.stretches()) {
+    for (const BatchChunk &t : cutting_.stretches()) {
       const Moves<C, kModulated> moves{s_, t, offset, mask};
       for_each(lane, s_.parts() * s_.elements * t.length, FillColumns<C, kModulated>{moves, data, columns});
       products_.run(lane, t.units, args.inputs[kWeight], columns.data, flat, nullptr, args.scratch);
@@ -297,7 +297,7 @@ class DeformableCuda final : public Kernel {
   const Dtype dtype_;
   const bool has_bias_;
   const Cutting cutting_;
-  Products products_;
+  ChunkProducts products_;
   int64_t columns_ = 0, flat_ = 0;
 };
 
@@ -327,7 +327,7 @@ class DeformableBackwardCuda final : public Kernel {
     }
     if (wants_data_) {
       const int64_t pairs = s_.moved * s_.elements * cutting_.most_places() * int64_t(sizeof(Ranked<int64_t>));
-      const Gaps<C> gaps(cutting_.most_samples(), s_.windows.height, s_.windows.width);
+      const ElementGaps<C> gaps(cutting_.most_samples(), s_.windows.height, s_.windows.width);
       pairs_ = booking.take(pairs);
       spare_ = booking.take(pairs);
       starts_ = booking.take(s_.moved * (gaps.count + 1) * int64_t(sizeof(int64_t)));
@@ -360,7 +360,7 @@ class DeformableBackwardCuda final : public Kernel {
     void *const d_weight = is_apart ? place_in(args.scratch, weight_) : args.outputs[kWeight];
     const int64_t weights = s_.filters * (s_.depth() / s_.groups);
     if (wants_weight_) zero_bytes(lane, d_weight, size_t(weights) * sizeof(C));
-    for (const Stretch &t : cutting_.stretches()) {
+    for (const BatchChunk &t : cutting_.stretches()) {
       const Moves<C, kModulated> moves{s_, t, offset, mask};
       gather_heads(lane, moves, args.inputs[0], heads);
       C *const d_columns = static_cast<C *>(columns);
@@ -386,13 +386,13 @@ class DeformableBackwardCuda final : public Kernel {
   // Gradients of the result, a row for each filter; 0 where there is no place.
   void gather_heads(const Lane &lane, const Moves<C, kModulated> &moves, void *head, void *heads) const {
     const int64_t count = moves.t.count, length = moves.t.length, filters = s_.filters;
-    const Cells from = cells_of(head, dtype_), to = cells_of(heads, dtype_);
+    const RawElements from = raw_elements(head, dtype_), to = raw_elements(heads, dtype_);
     for_each(lane, filters * length, [=] __device__(int64_t i) {
       const int64_t f = i / length, along = i % length;
       if (along < count) {
-        move_cell(to, i, from, (moves.sample(along) * filters + f) * moves.s.places + moves.place(along));
+        copy_element(to, i, from, (moves.sample(along) * filters + f) * moves.s.places + moves.place(along));
       } else {
-        move_cell(to, i, {nullptr, to.bytes}, 0);
+        copy_element(to, i, {nullptr, to.bytes}, 0);
       }
     });
   }
@@ -400,8 +400,8 @@ class DeformableBackwardCuda final : public Kernel {
   void sum_readings(const Lane &lane, const Moves<C, kModulated> &moves, const C *columns, const Elements &d_data,
                     void *scratch) const {
     using Pair = Ranked<int64_t>;
-    const Stretch t = moves.t;
-    const Gaps<C> gaps(t.samples, s_.windows.height, s_.windows.width);
+    const BatchChunk t = moves.t;
+    const ElementGaps<C> gaps(t.samples, s_.windows.height, s_.windows.width);
     const int64_t elements = s_.elements, row = elements * t.count;
     Pair *const pairs = reinterpret_cast<Pair *>(place_in(scratch, pairs_));
     for_each(lane, s_.moved * row, [=] __device__(int64_t i) {
@@ -442,7 +442,7 @@ class DeformableBackwardCuda final : public Kernel {
   const Dtype dtype_;
   const bool wants_data_, wants_moves_, wants_weight_;
   const Cutting cutting_;
-  Products of_columns_, of_weight_;
+  ChunkProducts of_columns_, of_weight_;
   std::unique_ptr<ChannelSums> bias_;
   int64_t heads_ = 0, columns_ = 0, pairs_ = 0, spare_ = 0, starts_ = 0, partial_ = 0, weight_ = 0, sums_ = 0;
 };

@@ -54,18 +54,18 @@ class DotBackwardCuda final : public Kernel {
     }
   }
   void run(const Args &args, const Lane &lane) const override {
-    for (const Part &part : parts_) {
+    for (const GradientProduct &part : parts_) {
       part.product.run(lane, args.inputs[part.a], args.inputs[part.b], args.outputs[part.output], nullptr,
                        args.scratch);
     }
   }
 
  private:
-  struct Part {
+  struct GradientProduct {
     MatrixProduct product;
     int output, a, b;
   };
-  std::vector<Part> parts_;
+  std::vector<GradientProduct> parts_;
 };
 
 COHORT_KERNEL(cuda, dot, DotCuda<false>).named("cublaslt");

@@ -12,15 +12,15 @@
 namespace cohort {
 namespace {
 
-// Where each element finds its draw in the mask, which has length 1 along the axes that drop together, and is row-major
-// however the elements lie: draws are the same then.
-struct MaskIndex {
+// The place of each element's draw in the mask, which has length 1 along axes that drop together. The mask is row-major
+// in every layout of the elements, so that the draws do not depend on the layout.
+struct DropoutMaskIndex {
   int64_t num_axes = 0, size = 1;
   int64_t channels = 0, places = 1;  // of images whose channels lie last; 0 channels: row-major
-  bool whole = true;                 // one draw an element
+  bool whole = true;                 // one draw per element
   int64_t lengths[kMaxAxes], strides[kMaxAxes];
 
-  MaskIndex(const TensorSpec &tensor, const Tuple &axes) {
+  DropoutMaskIndex(const TensorSpec &tensor, const Tuple &axes) {
     const Shape &shape = tensor.shape;
     if (lies_channels_last(tensor)) channels = shape[1], places = shape.size(2, shape.rank());
     std::fill_n(strides, kMaxAxes, int64_t(-1));
@@ -34,7 +34,7 @@ struct MaskIndex {
       size *= lengths[i];
     }
   }
-  // Of the i-th element as they lie.
+  // The index in the mask of the i-th element in memory.
   __device__ int64_t of(int64_t i) const {
     int64_t element = i;
     if (channels > 0) {
@@ -51,9 +51,9 @@ struct MaskIndex {
   }
 };
 
-// out = in * mask / (1 - p); mask holds a byte a draw. Forward and backward alike.
+// out = in * mask / (1 - p); mask holds one byte per draw. The same for forward and backward.
 template <typename C>
-void apply_mask(const Lane &lane, int64_t count, const MaskIndex &index, const uint8_t *mask, float scale,
+void apply_mask(const Lane &lane, int64_t count, const DropoutMaskIndex &index, const uint8_t *mask, float scale,
                 const Elements &in, const Elements &out) {
   for_each(lane, count,
            [=] __device__(int64_t i) { store(out, i, mask[index.of(i)] ? load<C>(in, i) * C(scale) : C(0)); });
@@ -87,7 +87,7 @@ class DropoutCuda final : public Kernel {
 
  private:
   const int64_t count_;
-  const MaskIndex index_;
+  const DropoutMaskIndex index_;
   const Dtype dtype_;
   const float scale_;
   const uint64_t threshold_;
@@ -110,7 +110,7 @@ class IdentityCuda final : public Kernel {
 template <bool kBackward>
 std::unique_ptr<Kernel> make_dropout(StepSpec &spec) {
   const auto &attrs = spec.attrs_as<DropoutAttrs>();
-  spec.outputs[0].layout = spec.inputs[0].layout;  // head gradient and gradient of the backward step alike
+  spec.outputs[0].layout = spec.inputs[0].layout;  // also for head gradient and gradient of the backward step
   if (attrs.p <= 0 || !(spec.is_train || attrs.mode == DropoutAttrs::kAlways)) {
     return std::make_unique<IdentityCuda>(spec);
   }

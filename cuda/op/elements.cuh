@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays whose element type is known when a kernel runs, not when it is compiled: read and written in the type in which
-// is computed (op/compute_type.hpp). The choice is the same for all threads. And a launch that calls a function for
-// each of so many indices.
+// Arrays whose element type is a run-time value: elements are loaded and stored in the compute type
+// (op/compute_type.hpp). The branch on the type is the same for all threads. Also for_each(), which launches a function
+// over indices.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -18,7 +18,7 @@ namespace cohort {
 
 struct Elements {
   void *data;
-  int64_t dtype;  // a Dtype; a whole word, for the simulator looks through the arguments of kernels word by word
+  int64_t dtype;  // a Dtype, in a whole word, because the simulator inspects the arguments of kernels word by word
 };
 
 inline Elements elements_of(void *data, Dtype dtype) { return {data, int64_t(dtype)}; }
@@ -120,16 +120,16 @@ __device__ inline int64_t load_index(const Elements &from, int64_t i) {
   }
 }
 
-// Arrays of which elements are moved alone: only their size counts.
-struct Cells {
+// An array whose elements are copied only: it needs no type but their size.
+struct RawElements {
   void *data;
   int64_t bytes;  // 1, 2, 4 or 8
 };
 
-inline Cells cells_of(void *data, Dtype dtype) { return {data, int64_t(dtype_size(dtype))}; }
+inline RawElements raw_elements(void *data, Dtype dtype) { return {data, int64_t(dtype_size(dtype))}; }
 
 // to[i] = from[j], or zeros where `from` has no data.
-__device__ inline void move_cell(const Cells &to, int64_t i, const Cells &from, int64_t j) {
+__device__ inline void copy_element(const RawElements &to, int64_t i, const RawElements &from, int64_t j) {
   const bool zero = !from.data;
   switch (to.bytes) {
     case 1:
@@ -153,20 +153,20 @@ __global__ void call_for_each(Body body, int64_t count) {
   }
 }
 
-// body(i) for i < count, one thread each, in no order. What the body captures is copied to the device.
+// Calls body(i) for i < count, one thread each, in no particular order. Captures are copied to the device.
 template <typename Body>
 void for_each(const Lane &lane, int64_t count, const Body &body) {
   if (count > 0) launch(call_for_each<Body>, flat_grid(count), lane.stream, body, count);
 }
 
-// K<C>, where C is the type in which arrays of the output's type are computed.
+// Makes K<C>, where C is the compute type of the output.
 template <template <typename> class K>
 std::unique_ptr<Kernel> make_computed(StepSpec &spec, bool integer) {
   return dispatch_compute(spec.outputs[0].dtype, integer,
                           [&](auto c) -> std::unique_ptr<Kernel> { return std::make_unique<K<decltype(c)>>(spec); });
 }
 
-// K<float> or K<double>, by the type of the input, which is a floating one.
+// Makes K<float> or K<double>, the compute type of the input, which must be a floating type.
 template <template <typename> class K>
 std::unique_ptr<Kernel> make_floating(StepSpec &spec) {
   return dispatch_compute(spec.inputs[0].dtype, false, [&](auto c) -> std::unique_ptr<Kernel> {

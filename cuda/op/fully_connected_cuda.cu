@@ -10,9 +10,9 @@
 namespace cohort {
 namespace {
 
-struct Sizes {
+struct LayerSizes {
   int64_t rows, depth, units;
-  Sizes(const FullyConnectedAttrs &attrs, const Shape &data)
+  LayerSizes(const FullyConnectedAttrs &attrs, const Shape &data)
       : rows(attrs.flatten ? data[0] : data.size(0, data.rank() - 1)),
         depth(attrs.flatten ? data.size(1, data.rank()) : data[data.rank() - 1]),
         units(attrs.num_hidden) {}
@@ -34,7 +34,7 @@ class FullyConnectedCuda final : public Kernel {
 
  private:
   const bool has_bias_;
-  const Sizes sizes_;
+  const LayerSizes sizes_;
   const MatrixProduct product_;
 };
 
@@ -64,7 +64,7 @@ class FullyConnectedBackwardCuda final : public Kernel {
   }
 
  private:
-  const Sizes sizes_;
+  const LayerSizes sizes_;
   const Dtype dtype_;
   std::unique_ptr<MatrixProduct> data_, weight_;
   bool bias_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _fused_pointwise, compiled when it is made (fused_source.hpp), where NVRTC is found: values stay in registers. Else
+// _fused_pointwise, compiled at bind (fused_source.hpp) if NVRTC is found, so that values stay in registers. Otherwise
 // it is interpreted (fused_pointwise_cuda.cu).
 #include <algorithm>
 #include <map>
@@ -23,12 +23,12 @@ int capability_of(int device) {
   return 10 * major + minor;
 }
 
-// What is in use; equal programs are compiled and loaded once. Null, and why.
+// The loaded module for a source; equal sources share one while it is in use. Null, and *why, if it does not compile.
 std::shared_ptr<const CudaModule> module_for(int device, const std::string &source, std::string *why) {
   struct Known {
     std::mutex mutex;  // guards the rest; held while a program is compiled: the others are likely to want the same
     std::map<std::pair<int, std::string>, std::weak_ptr<const CudaModule>> modules;
-    size_t num_to_look = 64;  // when there are so many, those that are gone are forgotten
+    size_t num_to_look = 64;  // at this size, entries of unloaded modules are removed
   };
   static auto *const known = new Known;
   const std::lock_guard<std::mutex> lock(known->mutex);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// _fused_pointwise, interpreted where it cannot be compiled (fused_compiled_cuda.cu): a thread runs the whole program
-// for its element, with all values in memory of its own. The choice of the functor is the same for all threads. Arrays
-// are read and written once, whatever the program's length.
+// _fused_pointwise, interpreted if it cannot be compiled (fused_compiled_cuda.cu): one thread runs the whole program
+// for its element, with all values in local memory. The choice of the functor is the same for all threads. Arrays
+// are read and written once, independent of the length of the program.
 #include <algorithm>
 #include <cstring>
 
@@ -41,7 +41,7 @@ __device__ C functor_of(PointwiseCode code, C a, C b, C c, C s, C t) {
   return C(0);
 }
 
-// All inputs of an element are read before its outputs are written: these may lie where those are.
+// All inputs of an element are read before its outputs are written, as these may be the same arrays.
 template <typename C>
 __global__ void run_program(FusedProgram<C> p, int64_t dtype, int64_t count) {
   C values[kMostInputs + kMostInstructions];

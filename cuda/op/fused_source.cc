@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-// Exact, and of that type whatever is around it.
+// The number as an exact literal of the type.
 std::string number_of(double value, Dtype dtype) {
   const bool wide = dtype == Dtype::kFloat64;
   if (std::isnan(value)) return "C(NAN)";
@@ -19,7 +19,7 @@ std::string number_of(double value, Dtype dtype) {
   return digits;
 }
 
-// How elements lie in memory, and go to and from the type in which is computed.
+// The type of elements in memory, and conversions to and from the compute type.
 const char *type_text(Dtype dtype) {
   switch (dtype) {
     case Dtype::kFloat64:
@@ -114,7 +114,7 @@ template <int N>
 struct alignas(N * sizeof(Element)) Several {
   Element at[N];
 };
-// The i-th N elements. All inputs are read before outputs are written: these may lie where those are.
+// The i-th N elements. All inputs are read before outputs are written, as these may be the same arrays.
 template <int N>
 __device__ inline void compute(const Arrays &arrays, int64_t i) {
 )",

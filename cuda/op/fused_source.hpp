@@ -10,8 +10,8 @@
 
 namespace cohort {
 
-// What its kernels, kFusedPlain and kFusedVectors, are given: arrays of one type; outputs that are wanted, no others.
-// kFusedVectors wants addresses that are multiples of 16, and both do with outputs where inputs are.
+// The argument of its kernels, kFusedPlain and kFusedVectors: arrays of one type, with the wanted outputs only.
+// kFusedVectors requires addresses that are multiples of 16. An output may be one of the inputs.
 constexpr char kFusedPlain[] = "fused_plain", kFusedVectors[] = "fused_vectors";
 struct FusedArrays {
   static constexpr int kMostInputs = 16, kMostOutputs = 48;
@@ -20,7 +20,7 @@ struct FusedArrays {
   int64_t count;
 };
 
-// dtype: a floating one.
+// dtype: a floating type.
 std::string fused_source(const FusedPointwiseAttrs &attrs, const std::vector<bool> &wanted, Dtype dtype);
 
 }  // namespace cohort

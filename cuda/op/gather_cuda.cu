@@ -9,7 +9,7 @@ namespace {
 
 using namespace indexing;
 
-// The rows that were put in take their gradient away from the rows whose place they took. Inputs: head gradient, index.
+// The gradient of a replaced row goes to the row that was put in its place. Inputs: head gradient, index.
 class IndexCopyBackwardCuda final : public Kernel {
  public:
   explicit IndexCopyBackwardCuda(StepSpec &spec)
@@ -21,15 +21,15 @@ class IndexCopyBackwardCuda final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     PartIndex index = index_;
     index.indices.data = args.inputs[1];
-    const Cells head = cells_of(args.inputs[0], dtype_), before = cells_of(args.outputs[0], dtype_);
-    if (args.outputs[1]) gather(lane, places_, index, head, cells_of(args.outputs[1], dtype_));
+    const RawElements head = raw_elements(args.inputs[0], dtype_), before = raw_elements(args.outputs[0], dtype_);
+    if (args.outputs[1]) gather(lane, places_, index, head, raw_elements(args.outputs[1], dtype_));
     if (!before.data) return;
     put(lane, places_, sort_places(lane, index, args.scratch), index.count, {nullptr, head.bytes}, head, before);
   }
 
  private:
   const PartIndex index_;
-  const Places places_;
+  const PartExtent places_;
   const Dtype dtype_;
 };
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices that do not lie in memory as such: a block takes a tile of the result, gathers tiles of both
-// factors into shared memory, and adds up along the depth in order. A problem P says where elements are:
-//   int64_t batch, m, n;                                     so many results (m, n)
-//   DepthRange depth_of(int64_t i) const;                         what result i sums over
-//   P::Column column(int64_t i, int64_t j) const;            what is to be known of a column, and of a place of the
-//   depth P::Place place(int64_t i, int64_t k) const; C a(int64_t i, int64_t row, const Place &) const;        elements
-//   C b(int64_t i, const Place &, const Column &) const;
+// Products of matrices whose elements are gathered: a block computes a tile of the result, gathers tiles of both
+// factors into shared memory, and sums along the depth in order. A problem P has
+//   int64_t batch, m, n;                                     the number and the size of the results
+//   DepthRange depth_of(int64_t i) const;                    the range of the depth that result i sums over
+//   P::Column column(int64_t i, int64_t j) const;            data about one column, computed once per tile
+//   P::DepthPoint place(int64_t i, int64_t k) const;         data about one point of the depth
+//   C a(int64_t i, int64_t row, const DepthPoint &) const;   elements of the factors
+//   C b(int64_t i, const DepthPoint &, const Column &) const;
 //   void put(int64_t i, int64_t row, int64_t column, C sum) const;
-//   kColumnsApart: neighbouring columns of b, not of the depth, are neighbours in memory
+//   kColumnsApart   true: neighbouring columns of b are neighbours in memory; false: neighbouring points of the depth
 #pragma once
 
 #include "cuda/op/add_product.cuh"
@@ -23,7 +24,7 @@ constexpr int kGatherSide = 64, kGatherDepth = 16, kGatherThreads = 256, kGather
 
 template <typename C, typename P>
 __global__ void gather_and_multiply(P p, int64_t blocks) {
-  // One more a row, so that a column lies in different banks.
+  // One more element per row, so that a column lies in different banks.
   COHORT_SHARED(C, tile_a, [kGatherDepth][kGatherSide + 1]);
   COHORT_SHARED(C, tile_b, [kGatherDepth][kGatherSide + 1]);
   const int t = int(threadIdx.x), x = t % 16, y = t / 16;
@@ -31,7 +32,7 @@ __global__ void gather_and_multiply(P p, int64_t blocks) {
   for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
     const int64_t i = block / (wide * high), row = block / wide % high * kGatherSide, left = block % wide * kGatherSide;
     const DepthRange depth = p.depth_of(i);
-    // Of b this thread loads one column, or one place of the depth of several.
+    // From b this thread loads one column, or one point of the depth in several columns.
     typename P::Column columns[kGatherEach];
     for (int r = 0; r < kGatherEach; ++r) {
       const int64_t column = left + (P::kColumnsApart ? t % kGatherSide : y + 16 * r);
@@ -40,7 +41,7 @@ __global__ void gather_and_multiply(P p, int64_t blocks) {
     C sums[kGatherEach][kGatherEach] = {};
     for (int64_t first = depth.begin; first < depth.end; first += kGatherDepth) {
       const bool deep = first + x < depth.end;
-      typename P::Place place{};
+      typename P::DepthPoint place{};
       if (deep) place = p.place(i, first + x);
       for (int r = 0; r < kGatherEach; ++r) {
         const int at = y + 16 * r;

@@ -11,7 +11,7 @@ Elements input(const StepSpec &spec, int i) { return elements_of(nullptr, spec.i
 
 Elements at(const Elements &typed, const void *data) { return {const_cast<void *>(data), typed.dtype}; }
 
-// ---- InstanceNorm and GroupNorm: (batch, groups, length), each (sample, group) for itself
+// ---- InstanceNorm and GroupNorm: (batch, groups, length), each (sample, group) by itself
 
 struct Groups {
   int64_t batch, groups, length;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hawkes processes, whose bodies are the same for all backends: a thread for each row.
+// Hawkes processes, by the bodies that all backends share: one thread per row.
 #include "cuda/op/compute.cuh"
 #include "cuda/op/expected.cuh"
 //
@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-// Events that count have marks that there are. Inputs of the backward step begin with two head gradients.
+// Checks that events that count have valid marks. Inputs of the backward step begin with two head gradients.
 class MarksCheck {
  public:
   explicit MarksCheck(const StepSpec &spec)
@@ -18,7 +18,7 @@ class MarksCheck {
         count_(spec.inputs[first_ + 5].shape.size()),
         marks_(spec.inputs[first_ + 5].dtype),
         lengths_(spec.inputs[first_ + 6].dtype) {}
-  struct Look {
+  struct ElementCheck {
     Elements marks, lengths;
     int64_t events, num_marks;
     __device__ Finding operator()(int64_t i) const {
@@ -28,11 +28,11 @@ class MarksCheck {
     }
   };
   int64_t count() const { return count_; }
-  Look look(const Args &args) const {
+  ElementCheck element_check(const Args &args) const {
     return {elements_of(args.inputs[first_ + 5], marks_), elements_of(args.inputs[first_ + 6], lengths_), events_,
             num_marks_};
   }
-  std::string in_words(const Complaint &c) const {
+  std::string in_words(const InputError &c) const {
     return text("marks: expected 0 to ", c.most, ", found ", c.found, " in row ", c.place / events_);
   }
 

@@ -8,8 +8,8 @@
 namespace cohort {
 namespace {
 
-// Edges are compared as they stand in the second output, rounded to its type. Each element is counted in its bin: whole
-// numbers, whose sum does not depend on the order.
+// Elements are compared with the edges of the second output, rounded to its type. Counts are integers, so atomic
+// additions give the same result in any order.
 class HistogramCuda final : public Kernel {
  public:
   explicit HistogramCuda(StepSpec &spec)
@@ -23,7 +23,7 @@ class HistogramCuda final : public Kernel {
   }
   void run(const Args &args, const Lane &lane) const override {
     const Elements data = elements_of(args.inputs[0], data_);
-    // Where nobody wants the edges they are rounded in scratch memory.
+    // If the edges are not wanted, they are rounded in scratch memory.
     const Elements edges = elements_of(args.outputs[1] ? args.outputs[1] : args.scratch, edges_);
     const Elements given = elements_of(attrs_.bin_cnt ? nullptr : args.inputs[1], given_);
     const int64_t bins = bins_;

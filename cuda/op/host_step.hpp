@@ -12,7 +12,7 @@ namespace cohort {
 
 std::unique_ptr<Kernel> make_host_step(StepSpec &spec);
 
-// Of those that write to inputs from this one on: auxiliary states are inputs behind the others.
+// For operators that write to the inputs from `first_mutable` on: auxiliary states come behind the other inputs.
 std::unique_ptr<Kernel> make_host_step(StepSpec &spec, size_t first_mutable);
 
 }  // namespace cohort

@@ -16,8 +16,8 @@
 namespace cohort {
 namespace {
 
-// cpu(0), and queues of it for the steps of all GPUs: as many as run at a time, for an operator of the host's may have
-// others in turn.
+// cpu(0), and its queues for the steps of all GPUs: one per step that runs at a time, because a host operator may
+// itself run others.
 class Host {
  public:
   static std::shared_ptr<Host> get() {
@@ -45,7 +45,7 @@ class Host {
   }
 
  private:
-  // Whoever waits adds the operator's name to what went wrong, not the queue.
+  // The waiting thread adds the operator's name to an error, so the queue of the host must not.
   struct Caught final : Kernel {
     explicit Caught(const Kernel &kernel) : inner(kernel) {}
     void run(const Args &args, const Lane &lane) const override {
@@ -86,7 +86,7 @@ class HostStep final : public Kernel {
     }
     kernel_ = host_->make(inside);
     if (!spec.forward) spec.saved_bytes = saved_bytes_ = inside.saved_bytes;
-    const auto add = [&](std::vector<Place> *places, const TensorSpec &tensor) {
+    const auto add = [&](std::vector<BlockSlice> *places, const TensorSpec &tensor) {
       if (tensor.layout) throw Error(Code::kInternal, text(spec.op, ": the host's kernel wants a layout of its own"));
       places->push_back({book(bytes_, tensor.bytes()), tensor.bytes()});
     };
@@ -105,7 +105,7 @@ class HostStep final : public Kernel {
   }
 
  private:
-  struct Place {
+  struct BlockSlice {
     size_t at, bytes;
   };
 
@@ -149,7 +149,7 @@ class HostStep final : public Kernel {
   const size_t first_mutable_;
   std::unique_ptr<Kernel> kernel_;
   std::unique_ptr<CallerLane> own_lane_;
-  std::vector<Place> inputs_, outputs_;
+  std::vector<BlockSlice> inputs_, outputs_;
   size_t bytes_ = 0, saved_bytes_ = 0, saved_at_ = 0, scratch_at_ = 0;
 };
 

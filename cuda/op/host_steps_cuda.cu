@@ -9,7 +9,7 @@ namespace {
 
 std::unique_ptr<Kernel> on_host(StepSpec &spec) { return make_host_step(spec); }
 
-// They call functions of the host, which may write to auxiliary states.
+// Custom operators call functions of the host, which may write to auxiliary states.
 std::unique_ptr<Kernel> make_custom(StepSpec &spec) {
   return make_host_step(spec, spec.attrs_as<CustomAttrs>().use->num_args());
 }
@@ -19,11 +19,11 @@ COHORT_KERNEL_BY(cuda, _backward_Custom, make_custom_backward).named("host");
 
 #define COHORT_HOST_STEP(op) COHORT_KERNEL_BY(cuda, op, on_host).named("host")
 
-// They read files of images, and give what the host's reader makes of them.
+// They decode images by the host's decoder.
 COHORT_HOST_STEP(_cvimdecode);
 COHORT_HOST_STEP(_cvimread);
 
-// Of shapes that depend on values, which the host has to know before it can go on.
+// Output shapes depend on values, which the host must read before it can go on.
 COHORT_HOST_STEP(_contrib_boolean_mask);
 COHORT_HOST_STEP(_backward__contrib_boolean_mask);
 COHORT_HOST_STEP(_npx_nonzero);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// im2col and col2im: one thread an element of the output.
+// im2col and col2im: one thread per element of the output.
 #include <vector>
 
 #include "cuda/op/elements.cuh"
@@ -23,7 +23,7 @@ struct WindowSizes {
     }
   }
   COHORT_HOST_DEVICE static int64_t product(const int64_t (&of)[3]) { return of[0] * of[1] * of[2]; }
-  // The window in which element `element` of it lies at `at`; -1: there is none.
+  // The window whose element `element` lies at `at`; -1: none.
   __device__ int64_t window_at(int axis, int64_t at, int64_t element) const {
     const int64_t start = at + pad[axis] - element * dilate[axis];
     return start >= 0 && start % stride[axis] == 0 && start / stride[axis] < windows[axis] ? start / stride[axis] : -1;
@@ -36,8 +36,8 @@ class ColumnsCuda final : public Kernel {
   explicit ColumnsCuda(const StepSpec &spec)
       : e_(spec.attrs_as<WindowAttrs>(), spec.inputs[0].shape), dtype_(spec.outputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
-    const Cells from = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);
-    const Cells zero{nullptr, to.bytes};
+    const RawElements from = raw_elements(args.inputs[0], dtype_), to = raw_elements(args.outputs[0], dtype_);
+    const RawElements zero{nullptr, to.bytes};
     const WindowSizes e = e_;
     const int64_t kernel = e.product(e.kernel), windows = e.product(e.windows), image = e.product(e.length);
     for_each(lane, e.planes * kernel * windows, [=] __device__(int64_t i) {
@@ -53,7 +53,7 @@ class ColumnsCuda final : public Kernel {
         inside = inside && at >= 0 && at < e.length[a];
         place = place * e.length[a] + at;
       }
-      move_cell(to, i, inside ? from : zero, plane * image + place);
+      copy_element(to, i, inside ? from : zero, plane * image + place);
     });
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _image_to_tensor, _image_normalize, _image_crop and flips: one thread an element.
+// _image_to_tensor, _image_normalize, _image_crop and flips: one thread per element.
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
 #include "device/run_value.hpp"
@@ -18,7 +18,7 @@ struct ImageSizes {
   int64_t size() const { return count * height * width * channels; }
 };
 
-// Channels first, divided by 255, in float; backward from there.
+// Moves channels first and divides by 255, in float; backward the inverse move, and the same division.
 template <bool kBackward>
 class ToTensorCuda final : public Kernel {
  public:
@@ -42,7 +42,7 @@ class ToTensorCuda final : public Kernel {
   const Dtype from_, to_;
 };
 
-// A window of the larger image and the smaller one; backward the rest of the larger one is zeros.
+// Copies a window of the larger image to the smaller one; backward fills the rest of the larger one with zeros.
 template <bool kBackward>
 class CropWindowCuda final : public Kernel {
  public:
@@ -53,8 +53,8 @@ class CropWindowCuda final : public Kernel {
         y_(spec.attrs_as<ImageCropAttrs>().y),
         dtype_(spec.outputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
-    const Cells from = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);
-    const Cells zero{nullptr, to.bytes};
+    const RawElements from = raw_elements(args.inputs[0], dtype_), to = raw_elements(args.outputs[0], dtype_);
+    const RawElements zero{nullptr, to.bytes};
     const ImageSizes l = large_, s = small_;
     const int64_t left = x_, top = y_;
     if constexpr (kBackward) {
@@ -62,13 +62,13 @@ class CropWindowCuda final : public Kernel {
         const int64_t c = i % l.channels, x = i / l.channels % l.width - left, row = i / l.channels / l.width;
         const int64_t y = row % l.height - top;
         const bool inside = x >= 0 && x < s.width && y >= 0 && y < s.height;
-        move_cell(to, i, inside ? from : zero, ((row / l.height * s.height + y) * s.width + x) * s.channels + c);
+        copy_element(to, i, inside ? from : zero, ((row / l.height * s.height + y) * s.width + x) * s.channels + c);
       });
     } else {
       for_each(lane, s.size(), [=] __device__(int64_t i) {
         const int64_t c = i % s.channels, x = i / s.channels % s.width + left, row = i / s.channels / s.width;
         const int64_t y = row % s.height + top;
-        move_cell(to, i, from, ((row / s.height * l.height + y) * l.width + x) * l.channels + c);
+        copy_element(to, i, from, ((row / s.height * l.height + y) * l.width + x) * l.channels + c);
       });
     }
   }
@@ -89,12 +89,12 @@ class FlipCuda final : public Kernel {
       const RandomStream drawn = next_draw(args, lane).value;
       flips = Dice(drawn.seed, drawn.draws, 0).below(2) != 0;
     }
-    const Cells from = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);
+    const RawElements from = raw_elements(args.inputs[0], dtype_), to = raw_elements(args.outputs[0], dtype_);
     const ImageSizes e = e_;
     for_each(lane, e.height * e.width * e.channels, [=] __device__(int64_t i) {
       const int64_t c = i % e.channels, x = i / e.channels % e.width, y = i / e.channels / e.width;
       const int64_t column = flips && kColumns ? e.width - 1 - x : x, row = flips && !kColumns ? e.height - 1 - y : y;
-      move_cell(to, i, from, (row * e.width + column) * e.channels + c);
+      copy_element(to, i, from, (row * e.width + column) * e.channels + c);
     });
   }
   bool replays() const override { return !kRandom; }  // the host throws the dice
@@ -119,13 +119,13 @@ COHORT_KERNEL(cuda, _backward__image_flip_top_bottom, FlipRows);
 COHORT_KERNEL(cuda, _image_random_flip_left_right, FlipColumnsAtRandom);
 COHORT_KERNEL(cuda, _image_random_flip_top_bottom, FlipRowsAtRandom);
 
-// ---- _image_normalize: (x - mean) / std, of whole numbers its whole part; backward: x / std
+// ---- _image_normalize: (x - mean) / std, truncated for integers; backward: x / std
 
 constexpr int64_t kMostChannels = 3;  // that images may have (src/op/image_transforms.cc)
 
 struct ChannelNumbers {
   float mean[kMostChannels], deviation[kMostChannels];
-  // Constant indices: what is chosen stays in registers.
+  // Constant indices keep the lists in registers.
   __device__ static float of(const float (&list)[kMostChannels], int64_t channel) {
     return channel == 0 ? list[0] : channel == 1 ? list[1] : list[2];
   }

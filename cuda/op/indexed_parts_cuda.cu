@@ -11,7 +11,7 @@ namespace {
 
 using Pair = Ranked<int64_t>;
 
-// The places at which each of `parts` parts is named: the sorted pairs of part and place.
+// The first of the sorted pairs whose part is not below `part`.
 __device__ int64_t first_not_below(const Pair *sorted, int64_t count, int64_t part) {
   int64_t low = 0, high = count;
   while (low < high) {
@@ -25,9 +25,9 @@ __device__ int64_t first_not_below(const Pair *sorted, int64_t count, int64_t pa
   return low;
 }
 
-// whole = the sum of what is named as each of its parts.
+// Each part of `whole` = the sum of the values assigned to it.
 template <typename C>
-void add_up(const Lane &lane, const Places &p, const Pair *sorted, int64_t count, const Elements &from,
+void add_up(const Lane &lane, const PartExtent &p, const Pair *sorted, int64_t count, const Elements &from,
             const Elements &whole) {
   for_each(lane, p.outer * p.parts * p.inner, [=] __device__(int64_t i) {
     const int64_t within = i % p.inner, part = i / p.inner % p.parts, o = i / p.inner / p.parts;
@@ -49,22 +49,23 @@ const Pair *sort_places(const Lane &lane, const PartIndex &index, void *scratch)
   return sort_rows<true>(lane, pairs, pairs + index.count, 1, index.count);
 }
 
-void gather(const Lane &lane, const Places &p, const PartIndex &index, const Cells &whole, const Cells &out) {
+void gather(const Lane &lane, const PartExtent &p, const PartIndex &index, const RawElements &whole,
+            const RawElements &out) {
   for_each(lane, p.outer * index.count * p.inner, [=] __device__(int64_t i) {
     const int64_t within = i % p.inner, k = i / p.inner % index.count, o = i / p.inner / index.count;
-    move_cell(out, i, whole, (o * p.parts + index(k)) * p.inner + within);
+    copy_element(out, i, whole, (o * p.parts + index(k)) * p.inner + within);
   });
 }
 
-void put(const Lane &lane, const Places &p, const Pair *sorted, int64_t count, const Cells &from, const Cells &before,
-         const Cells &whole) {
+void put(const Lane &lane, const PartExtent &p, const Pair *sorted, int64_t count, const RawElements &from,
+         const RawElements &before, const RawElements &whole) {
   for_each(lane, p.outer * p.parts * p.inner, [=] __device__(int64_t i) {
     const int64_t within = i % p.inner, part = i / p.inner % p.parts, o = i / p.inner / p.parts;
     const int64_t end = first_not_below(sorted, count, part + 1);
     if (end > 0 && sorted[end - 1].key == part) {
-      move_cell(whole, i, from, (o * count + sorted[end - 1].index) * p.inner + within);
+      copy_element(whole, i, from, (o * count + sorted[end - 1].index) * p.inner + within);
     } else if (before.data != whole.data) {
-      move_cell(whole, i, before, i);
+      copy_element(whole, i, before, i);
     }
   });
 }
@@ -85,10 +86,10 @@ PartIndex columns_of(const TensorSpec &indices, const Shape &whole, bool negativ
   return index;
 }
 
-Places places_of(const PartIndex &index, const Shape &whole, int axis) {
-  Places p{whole.size(0, axis), 1, whole.size(axis + int(index.num_axes), whole.rank())};
+PartExtent places_of(const PartIndex &index, const Shape &whole, int axis) {
+  PartExtent p{whole.size(0, axis), 1, whole.size(axis + int(index.num_axes), whole.rank())};
   for (int64_t k = 0; k < index.num_axes; ++k) p.parts *= index.lengths[k];
-  // An index is brought into range, where there is one.
+  // Without parts there is no valid index to clamp to.
   if (p.parts == 0 && index.count > 0) throw Error(Code::kShape, text("expected elements to index, found ", whole));
   return p;
 }
@@ -96,22 +97,22 @@ Places places_of(const PartIndex &index, const Shape &whole, int axis) {
 namespace {
 
 // Inputs: the whole and indices, in an order that differs.
-class GatherCuda final : public Kernel, public Complains {
+class GatherCuda final : public Kernel, public ReportsInputErrors {
  public:
-  GatherCuda(StepSpec &spec, int whole, const PartIndex &index, const Places &places, const IndexRange &range)
+  GatherCuda(StepSpec &spec, int whole, const PartIndex &index, const PartExtent &places, const IndexRange &range)
       : whole_(whole), index_(index), places_(places), dtype_(spec.outputs[0].dtype), range_(range) {}
   void run(const Args &args, const Lane &lane) const override {
     PartIndex index = index_;
     index.indices.data = args.inputs[1 - whole_];
     range_.expect(lane, index);
-    gather(lane, places_, index, cells_of(args.inputs[whole_], dtype_), cells_of(args.outputs[0], dtype_));
+    gather(lane, places_, index, raw_elements(args.inputs[whole_], dtype_), raw_elements(args.outputs[0], dtype_));
   }
-  std::string in_words(const Complaint &c) const override { return range_.in_words(c, index_.count); }
+  std::string in_words(const InputError &c) const override { return range_.in_words(c, index_.count); }
 
  private:
   const int whole_;
   const PartIndex index_;
-  const Places places_;
+  const PartExtent places_;
   const Dtype dtype_;
   const IndexRange range_;
 };
@@ -119,7 +120,7 @@ class GatherCuda final : public Kernel, public Complains {
 // Inputs: head gradient, indices.
 class AddUpCuda final : public Kernel {
  public:
-  AddUpCuda(StepSpec &spec, const PartIndex &index, const Places &places)
+  AddUpCuda(StepSpec &spec, const PartIndex &index, const PartExtent &places)
       : index_(index), places_(places), dtype_(spec.outputs[0].dtype) {
     spec.scratch_bytes = sorting_bytes(index.count);
   }
@@ -134,14 +135,14 @@ class AddUpCuda final : public Kernel {
 
  private:
   const PartIndex index_;
-  const Places places_;
+  const PartExtent places_;
   const Dtype dtype_;
 };
 
 // Inputs: [the array before,] data, indices; with the index first: _contrib_index_copy has it so.
-class PutCuda final : public Kernel, public Complains {
+class PutCuda final : public Kernel, public ReportsInputErrors {
  public:
-  PutCuda(StepSpec &spec, int before, int data, int indices, const PartIndex &index, const Places &places,
+  PutCuda(StepSpec &spec, int before, int data, int indices, const PartIndex &index, const PartExtent &places,
           const IndexRange &range)
       : before_(before),
         data_(data),
@@ -157,30 +158,30 @@ class PutCuda final : public Kernel, public Complains {
     index.indices.data = args.inputs[indices_];
     range_.expect(lane, index);
     const Pair *const sorted = sort_places(lane, index, args.scratch);
-    put(lane, places_, sorted, index.count, cells_of(args.inputs[data_], dtype_),
-        cells_of(before_ < 0 ? nullptr : args.inputs[before_], dtype_), cells_of(args.outputs[0], dtype_));
+    put(lane, places_, sorted, index.count, raw_elements(args.inputs[data_], dtype_),
+        raw_elements(before_ < 0 ? nullptr : args.inputs[before_], dtype_), raw_elements(args.outputs[0], dtype_));
   }
-  std::string in_words(const Complaint &c) const override { return range_.in_words(c, index_.count); }
+  std::string in_words(const InputError &c) const override { return range_.in_words(c, index_.count); }
 
  private:
   const int before_, data_, indices_;
   const PartIndex index_;
-  const Places places_;
+  const PartExtent places_;
   const Dtype dtype_;
   const IndexRange range_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_gather(StepSpec &spec, int whole, const PartIndex &index, const Places &places,
+std::unique_ptr<Kernel> make_gather(StepSpec &spec, int whole, const PartIndex &index, const PartExtent &places,
                                     const IndexRange &range) {
   return std::make_unique<GatherCuda>(spec, whole, index, places, range);
 }
-std::unique_ptr<Kernel> make_add_up(StepSpec &spec, const PartIndex &index, const Places &places) {
+std::unique_ptr<Kernel> make_add_up(StepSpec &spec, const PartIndex &index, const PartExtent &places) {
   return std::make_unique<AddUpCuda>(spec, index, places);
 }
 std::unique_ptr<Kernel> make_put(StepSpec &spec, int before, int data, int indices, const PartIndex &index,
-                                 const Places &places, const IndexRange &range) {
+                                 const PartExtent &places, const IndexRange &range) {
   return std::make_unique<PutCuda>(spec, before, data, indices, index, places, range);
 }
 

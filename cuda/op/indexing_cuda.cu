@@ -49,20 +49,20 @@ class PickCuda final : public Kernel {
   }
   void run(const Args &args, const Lane &lane) const override {
     const Elements index = elements_of(args.inputs[1], index_);
-    const Cells from = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);
+    const RawElements from = raw_elements(args.inputs[0], dtype_), to = raw_elements(args.outputs[0], dtype_);
     const int64_t length = length_, inner = inner_;
     const bool wraps = mode_ == IndexMode::kWrap;
     if constexpr (kBackward) {
-      const Cells zero{nullptr, to.bytes};
+      const RawElements zero{nullptr, to.bytes};
       for_each(lane, outer_ * length * inner, [=] __device__(int64_t i) {
         const int64_t picked = i / inner / length * inner + i % inner;
         const bool here = in_range(load_index(index, picked), length, wraps) == i / inner % length;
-        move_cell(to, i, here ? from : zero, picked);
+        copy_element(to, i, here ? from : zero, picked);
       });
     } else {
       for_each(lane, outer_ * inner, [=] __device__(int64_t i) {
-        move_cell(to, i, from,
-                  (i / inner * length + in_range(load_index(index, i), length, wraps)) * inner + i % inner);
+        copy_element(to, i, from,
+                     (i / inner * length + in_range(load_index(index, i), length, wraps)) * inner + i % inner);
       });
     }
   }
@@ -100,8 +100,8 @@ class OneHotCuda final : public Kernel {
   const Dtype index_, dtype_;
 };
 
-// One element of each row: of fill_element_0index, whose inputs are rows, numbers and indices, or, with a 1 among
-// zeros, of _onehot_encode, whose first input are the indices.
+// Sets one element of each row: fill_element_0index takes rows, numbers and indices; _onehot_encode takes indices
+// first, and writes 1 among zeros.
 class FillElementCuda final : public Kernel {
  public:
   explicit FillElementCuda(const StepSpec &spec)
@@ -112,8 +112,8 @@ class FillElementCuda final : public Kernel {
         dtype_(spec.outputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
     const Elements index = elements_of(args.inputs[fills_ ? 2 : 0], index_), out = elements_of(args.outputs[0], dtype_);
-    const Cells to = cells_of(args.outputs[0], dtype_), from = cells_of(args.inputs[0], dtype_);
-    const Cells numbers = cells_of(fills_ ? args.inputs[1] : nullptr, dtype_);
+    const RawElements to = raw_elements(args.outputs[0], dtype_), from = raw_elements(args.inputs[0], dtype_);
+    const RawElements numbers = raw_elements(fills_ ? args.inputs[1] : nullptr, dtype_);
     const int64_t cols = cols_;
     const bool fills = fills_;
     for_each(lane, rows_ * cols, [=] __device__(int64_t i) {
@@ -121,9 +121,9 @@ class FillElementCuda final : public Kernel {
       if (!fills) {
         store(out, i, here ? 1.0 : 0.0);
       } else if (here) {
-        move_cell(to, i, numbers, i / cols);
+        copy_element(to, i, numbers, i / cols);
       } else if (to.data != from.data) {
-        move_cell(to, i, from, i);
+        copy_element(to, i, from, i);
       }
     });
   }
@@ -149,24 +149,24 @@ class WhereCuda final : public Kernel {
     const Elements condition = elements_of(args.inputs[kBackward ? 1 : 0], condition_);
     const int64_t width = width_;
     if constexpr (kBackward) {
-      const Cells head = cells_of(args.inputs[0], dtype_), zero{nullptr, head.bytes};
-      const Cells x = cells_of(args.outputs[0], dtype_), y = cells_of(args.outputs[1], dtype_);
+      const RawElements head = raw_elements(args.inputs[0], dtype_), zero{nullptr, head.bytes};
+      const RawElements x = raw_elements(args.outputs[0], dtype_), y = raw_elements(args.outputs[1], dtype_);
       for_each(lane, count_, [=] __device__(int64_t i) {
         const bool holds = load<double>(condition, i / width) != 0;
         // Either may lie where the head gradient is, and that is read once.
         if (holds) {
-          if (x.data) move_cell(x, i, head, i);
-          if (y.data) move_cell(y, i, zero, i);
+          if (x.data) copy_element(x, i, head, i);
+          if (y.data) copy_element(y, i, zero, i);
         } else {
-          if (y.data) move_cell(y, i, head, i);
-          if (x.data) move_cell(x, i, zero, i);
+          if (y.data) copy_element(y, i, head, i);
+          if (x.data) copy_element(x, i, zero, i);
         }
       });
     } else {
-      const Cells x = cells_of(args.inputs[1], dtype_), y = cells_of(args.inputs[2], dtype_);
-      const Cells out = cells_of(args.outputs[0], dtype_);
+      const RawElements x = raw_elements(args.inputs[1], dtype_), y = raw_elements(args.inputs[2], dtype_);
+      const RawElements out = raw_elements(args.outputs[0], dtype_);
       for_each(lane, count_,
-               [=] __device__(int64_t i) { move_cell(out, i, load<double>(condition, i / width) != 0 ? x : y, i); });
+               [=] __device__(int64_t i) { copy_element(out, i, load<double>(condition, i / width) != 0 ? x : y, i); });
     }
   }
 

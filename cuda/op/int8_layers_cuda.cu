@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers on bytes (op/int8_layer.hpp): casts, weights with a scale for each channel, and layers whose sums of products
-// become bytes or floats where they are given away.
+// Layers on bytes (op/int8_layer.hpp): casts, weights with one scale per channel, and layers that convert their sums of
+// products to bytes or floats when they write them.
 #include <cmath>
 
 #include "cuda/op/byte_sums.cuh"
@@ -19,7 +19,7 @@ constexpr DtypeSet kBytes{Dtype::kInt8, Dtype::kUint8};
 // ---- casts
 
 template <typename T>
-struct ToBytes {
+struct QuantizeBytes {
   const float *from;
   T *to;
   float factor;
@@ -27,7 +27,7 @@ struct ToBytes {
 };
 
 template <typename T>
-struct FromBytes {
+struct DequantizeBytes {
   const T *from;
   float *to;
   float scale;
@@ -35,15 +35,15 @@ struct FromBytes {
 };
 
 template <typename T, bool kToBytes>
-class Cast final : public Kernel {
+class Int8CastCuda final : public Kernel {
  public:
-  explicit Cast(const StepSpec &spec)
+  explicit Int8CastCuda(const StepSpec &spec)
       : count_(spec.inputs[0].shape.size()), scale_(spec.attrs_as<Int8CastAttrs>().scale) {}
   void run(const Args &args, const Lane &lane) const override {
     if constexpr (kToBytes) {
-      for_each(lane, count_, ToBytes<T>{args.in<float>(0), args.out<T>(0), 1 / scale_});
+      for_each(lane, count_, QuantizeBytes<T>{args.in<float>(0), args.out<T>(0), 1 / scale_});
     } else {
-      for_each(lane, count_, FromBytes<T>{args.in<T>(0), args.out<float>(0), scale_});
+      for_each(lane, count_, DequantizeBytes<T>{args.in<T>(0), args.out<float>(0), scale_});
     }
   }
 
@@ -55,13 +55,13 @@ class Cast final : public Kernel {
 template <bool kToBytes>
 std::unique_ptr<Kernel> make_cast(StepSpec &spec) {
   const Dtype bytes = (kToBytes ? spec.outputs : spec.inputs)[0].dtype;
-  if (bytes == Dtype::kInt8) return std::make_unique<Cast<int8_t, kToBytes>>(spec);
-  return std::make_unique<Cast<uint8_t, kToBytes>>(spec);
+  if (bytes == Dtype::kInt8) return std::make_unique<Int8CastCuda<int8_t, kToBytes>>(spec);
+  return std::make_unique<Int8CastCuda<uint8_t, kToBytes>>(spec);
 }
 
 // ---- weights
 
-// A warp takes the weights of a channel.
+// One warp per channel.
 struct ScaleWeights {
   const float *weight, *bias;  // bias may be null
   int8_t *bytes;
@@ -80,9 +80,9 @@ struct ScaleWeights {
   }
 };
 
-class Int8Weights final : public Kernel {
+class Int8WeightsCuda final : public Kernel {
  public:
-  explicit Int8Weights(const StepSpec &spec)
+  explicit Int8WeightsCuda(const StepSpec &spec)
       : attrs_(spec.attrs_as<Int8LayerAttrs>()),
         channels_(spec.inputs[0].shape[0]),
         row_(spec.inputs[0].shape.size() / std::max<int64_t>(1, channels_)) {}
@@ -124,9 +124,9 @@ struct FinishLayer {
   }
 };
 
-class Int8Layer final : public Kernel {
+class Int8LayerCuda final : public Kernel {
  public:
-  Int8Layer(StepSpec &spec, const ConvolutionSizes &sizes)
+  Int8LayerCuda(StepSpec &spec, const ConvolutionSizes &sizes)
       : last_(spec.attrs_as<Int8LayerAttrs>().last),
         addend_(spec.inputs.size() > size_t(kAddend) ? spec.inputs[kAddend].dtype : Dtype::kNone),
         result_(spec.outputs[0].dtype),
@@ -156,7 +156,7 @@ class Int8Layer final : public Kernel {
 
 std::unique_ptr<Kernel> make_convolution(StepSpec &spec) {
   const auto &a = spec.attrs_as<Int8LayerAttrs>().layer.get<ConvolutionAttrs>();
-  return std::make_unique<Int8Layer>(
+  return std::make_unique<Int8LayerCuda>(
       spec, convolution_sizes(spec.inputs[kData].shape, spec.inputs[kWeight].shape, spec.outputs[0].shape, a.stride,
                               a.dilate, a.pad, a.num_group, false));
 }
@@ -164,10 +164,10 @@ std::unique_ptr<Kernel> make_convolution(StepSpec &spec) {
 std::unique_ptr<Kernel> make_fully_connected(StepSpec &spec) {
   const Shape &weight = spec.inputs[kWeight].shape;
   const int64_t rows = spec.outputs[0].shape.size() / std::max<int64_t>(weight[0], 1);
-  return std::make_unique<Int8Layer>(spec, sizes_of_layer(rows, weight[0], weight[1]));
+  return std::make_unique<Int8LayerCuda>(spec, sizes_of_layer(rows, weight[0], weight[1]));
 }
 
-// Steps that the plan makes: a sum comes first, and relu is the one activation.
+// Only the plan makes these steps: among their post-ops a sum comes first, and relu is the only activation.
 std::string refuses_post(const StepSpec &spec) {
   for (size_t i = 0; i < spec.post.size(); ++i) {
     const PostOp &op = spec.post[i];
@@ -185,7 +185,7 @@ std::string refuses_convolution(const StepSpec &spec) {
 
 COHORT_KERNEL_BY(cuda, _int8_quantize, make_cast<true>).output_dtypes(kBytes);
 COHORT_KERNEL_BY(cuda, _int8_dequantize, make_cast<false>).dtypes(kBytes);
-COHORT_KERNEL(cuda, _int8_weights, Int8Weights).dtypes({Dtype::kFloat32});
+COHORT_KERNEL(cuda, _int8_weights, Int8WeightsCuda).dtypes({Dtype::kFloat32});
 COHORT_KERNEL_BY(cuda, _int8_Convolution, make_convolution)
     .named("bytes")
     .dtypes(kBytes)

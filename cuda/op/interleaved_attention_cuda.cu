@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on interleaved projections: products of matrices as they lie there, one for each head of each sequence, all
-// in one call.
+// Attention on interleaved projections: products of matrices in place, one per head of each sequence, all in one call.
 #include <cmath>
 
 #include "cuda/op/compute.cuh"
@@ -48,7 +47,7 @@ class ProductOfParts {
   MatrixProduct product_;
 };
 
-// Gradients of what no product writes are 0.
+// Gradients that no product writes are 0.
 class Attention : public Kernel {
  public:
   void run(const Args &args, const Lane &lane) const override {
@@ -82,9 +81,9 @@ class Scores final : public Attention {
 };
 
 // Inputs: head gradient, then those of the forward step.
-class ScoresBackward final : public Attention {
+class ScoresBackwardCuda final : public Attention {
  public:
-  explicit ScoresBackward(StepSpec &spec) {
+  explicit ScoresBackwardCuda(StepSpec &spec) {
     const ScoreParts p(spec.attrs_as<A>(), spec.inputs, 1);
     const PartOf &q = p.queries, &k = p.keys;
     const int to_keys = p.joint ? 0 : 1;
@@ -113,9 +112,9 @@ class Values final : public Attention {
 };
 
 // Inputs: head gradient, projections, attention.
-class ValuesBackward final : public Attention {
+class ValuesBackwardCuda final : public Attention {
  public:
-  explicit ValuesBackward(StepSpec &spec) {
+  explicit ValuesBackwardCuda(StepSpec &spec) {
     const auto &a = spec.attrs_as<A>();
     const PartOf v = values_of(a, spec.inputs[1].shape), y(spec.inputs[0].shape, a.heads, 1, 0);
     if (spec.wanted[1]) {
@@ -133,13 +132,13 @@ class ValuesBackward final : public Attention {
   COHORT_KERNEL(cuda, name, kernel).named("cublaslt").one_dtype(kFloatTypes).preference(1)
 
 COHORT_ATTENTION(_contrib_interleaved_matmul_selfatt_qk, Scores);
-COHORT_ATTENTION(_backward__contrib_interleaved_matmul_selfatt_qk, ScoresBackward);
+COHORT_ATTENTION(_backward__contrib_interleaved_matmul_selfatt_qk, ScoresBackwardCuda);
 COHORT_ATTENTION(_contrib_interleaved_matmul_encdec_qk, Scores);
-COHORT_ATTENTION(_backward__contrib_interleaved_matmul_encdec_qk, ScoresBackward);
+COHORT_ATTENTION(_backward__contrib_interleaved_matmul_encdec_qk, ScoresBackwardCuda);
 COHORT_ATTENTION(_contrib_interleaved_matmul_selfatt_valatt, Values);
-COHORT_ATTENTION(_backward__contrib_interleaved_matmul_selfatt_valatt, ValuesBackward);
+COHORT_ATTENTION(_backward__contrib_interleaved_matmul_selfatt_valatt, ValuesBackwardCuda);
 COHORT_ATTENTION(_contrib_interleaved_matmul_encdec_valatt, Values);
-COHORT_ATTENTION(_backward__contrib_interleaved_matmul_encdec_valatt, ValuesBackward);
+COHORT_ATTENTION(_backward__contrib_interleaved_matmul_encdec_valatt, ValuesBackwardCuda);
 
 }  // namespace
 }  // namespace cohort

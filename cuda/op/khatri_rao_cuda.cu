@@ -8,7 +8,8 @@
 namespace cohort {
 namespace {
 
-// Row r of the output is the product of one row of each input: the digits of r, the last input's fastest.
+// Row r of the output is the product of one row of each input: their indices are the digits of r, the last input's the
+// fastest.
 template <typename C>
 class KhatriRaoCuda final : public Kernel {
  public:

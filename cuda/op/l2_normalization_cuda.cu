@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// L2Normalization: a warp a row.
+// L2Normalization: one warp per row.
 #include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
 #include "op/l2_normalization.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm: a warp a row. Gradients of gamma and beta are summed in a fixed number of parts, which are joined in
+// LayerNorm: one warp per row. Gradients of gamma and beta are summed in a fixed number of parts, which are joined in
 // order.
 #include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates that optimizers alone run: those whose learning rate goes by the norms of a whole weight and its gradient,
-// and those that draw noise.
+// Updates that only optimizers run: those whose learning rate depends on the norms of a whole weight and its gradient,
+// and those that add noise.
 #include "cuda/op/update_elements.cuh"
 #include "device/kernel_table.hpp"
 #include "op/random_math.hpp"
@@ -36,7 +36,7 @@ class LayerUpdateCuda final : public Kernel {
   }
 
  private:
-  const OneUpdate update_;
+  const WeightUpdate update_;
 };
 
 template <typename Rule, typename Scale>
@@ -45,7 +45,8 @@ std::unique_ptr<Kernel> make_layer_update(StepSpec &spec) {
   return std::make_unique<LayerUpdateCuda<Rule, Scale, float>>(spec);
 }
 
-// Inputs: weight and gradient. The noise of an element goes by its place in the parameter, however that is cut.
+// Inputs: weight and gradient. The noise of an element depends on its index in the whole parameter, even if that is
+// split.
 template <typename C>
 class NoisyUpdateCuda final : public Kernel {
  public:
@@ -65,7 +66,7 @@ class NoisyUpdateCuda final : public Kernel {
   }
 
  private:
-  const OneUpdate update_;
+  const WeightUpdate update_;
 };
 
 std::unique_ptr<Kernel> make_noisy_update(StepSpec &spec) {

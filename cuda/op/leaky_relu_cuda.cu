@@ -56,8 +56,9 @@ class LeakyCuda final : public Kernel {
   const Dtype dtype_;
 };
 
-// rrelu: the slopes are its second output. In training that of element i of run r is number i of stream r, else their
-// mean; 1 above zero. Backward: head gradients of both outputs, of which none flows through the slopes; the slopes.
+// rrelu: its second output are the slopes. The slope is 1 above zero; below, in training it is number i of the stream
+// of the run for element i, else the mean. Inputs backward: head gradients of both outputs (the second is ignored);
+// slopes.
 template <typename C, bool kBackward>
 class RandomLeakyCuda final : public Kernel {
  public:
@@ -101,7 +102,7 @@ class RandomLeakyCuda final : public Kernel {
   const bool is_train_;
 };
 
-// prelu, where element i of (outer, channels, inner) finds its slope: at i / inner % channels. Backward: head gradient,
+// prelu: element i of (outer, channels, inner) has slope number i / inner % channels. Inputs backward: head gradient,
 // data, gamma.
 RowExtent slopes_of(const Shape &data, const Shape &gamma) {
   if (gamma.size() == 1) return {1, 1, data.size()};
@@ -172,7 +173,7 @@ std::unique_ptr<Kernel> make_leaky_of(StepSpec &spec) {
   if (type == LeakyReLUAttrs::kRrelu) return std::make_unique<RandomLeakyCuda<C, kBackward>>(spec);
   return std::make_unique<LeakyCuda<C, kBackward>>(spec);
 }
-// Flat, but for slopes by channels, and those that are drawn in the order of elements.
+// Any layout, except with slopes by channels, and with slopes that are drawn in the order of elements.
 template <bool kBackward>
 std::unique_ptr<Kernel> make_leaky(StepSpec &spec) {
   const auto make =

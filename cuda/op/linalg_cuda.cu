@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear algebra, whose bodies are the same for all backends: a block for each matrix, whose rows or
-// columns are its threads'; products of _linalg_gemm are tiles. cuSOLVER would be worth its size for large single
-// matrices alone.
+// Linear algebra, by the bodies that all backends share: one block per matrix, one thread per row or column; products
+// of _linalg_gemm use tiles. cuSOLVER would be worth its size only for large single matrices.
 #include "cuda/op/compute.cuh"
 //
 #include "kernels/linalg_factors_kernels.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// syevd: eigenvectors and eigenvalues of symmetric matrices, a block for each. The largest element of each vector is
-// positive.
+// syevd: eigenvectors and eigenvalues of symmetric matrices, one block per matrix. The largest element of each vector
+// is positive.
 #include <cfloat>
 #include <cmath>
 
@@ -15,13 +15,13 @@ namespace {
 
 using linalg::Batch;
 
-// To tridiagonal form by reflections, and from there by the implicit QL method, whose rotations one thread finds and
-// all make, each on columns of its own. Works in double, on a matrix whose largest element is between 1/2 and 1. All
-// sums have one order, whatever the block.
+// Reduces to tridiagonal form by reflections, then applies the implicit QL method: one thread computes the rotations,
+// all threads apply them, each to its own columns. Works in double, on a matrix scaled so that its largest element is
+// between 1/2 and 1. The order of sums does not depend on the block.
 template <typename C>
-class Syevd {
+class SyevdCuda {
  public:
-  explicit Syevd(const StepSpec &spec)
+  explicit SyevdCuda(const StepSpec &spec)
       : e_(spec.inputs[0].shape),
         room_(whole_lines(e_.area() + kNumLines * e_.cols + kStateWords)),
         num_rooms_(rooms(spec, e_.count, work())) {}
@@ -39,17 +39,17 @@ class Syevd {
   static constexpr int64_t kNumLines = 6, kStateWords = 4;
   int64_t work() const { return e_.area() * e_.cols; }
 
-  // What one sweep of QL does: rotations of the pairs of rows (i, i + 1) for low <= i < high, the last first.
+  // One sweep of QL: rotations of the row pairs (i, i + 1) for low <= i < high, the last first.
   struct Sweep {
-    int64_t row, left, low, high;  // values in front of `row` are found; sweeps that are left; high < 0: the end
+    int64_t row, left, low, high;  // values before `row` are found; sweeps left; high < 0: finished
   };
 
-  // The matrix, which becomes the reflections and then the vectors, in rows; lines of n numbers.
-  struct Room {
+  // The matrix, which is overwritten by the reflections and then by the vectors, in rows; and vectors of n numbers.
+  struct EigenWorkspace {
     int64_t n;
     double *a, *diagonal, *beside, *taus, *cosines, *sines, *along;
     Sweep *sweep;
-    __device__ Room(int64_t order, double *at)
+    __device__ EigenWorkspace(int64_t order, double *at)
         : n(order),
           a(at),
           diagonal(at + n * n),
@@ -62,7 +62,7 @@ class Syevd {
   };
 
   __device__ void decompose(const C *from, double *at, C *vectors, C *values) const {
-    const Room r(e_.cols, at);
+    const EigenWorkspace r(e_.cols, at);
     if (r.n == 0) return;
     int exponent = 0;
     bool found = load(r, from, &exponent);
@@ -76,9 +76,8 @@ class Syevd {
     if (values) linalg::fill(values, r.n, C(NAN));
   }
 
-  // The lower triangle and its mirror image, divided by a power of 2. False if there are other numbers than finite
-  // ones.
-  __device__ bool load(const Room &r, const C *from, int *exponent) const {
+  // Loads the lower triangle and its mirror image, divided by a power of 2. False if a number is not finite.
+  __device__ bool load(const EigenWorkspace &r, const C *from, int *exponent) const {
     const int64_t n = r.n;
     linalg::share_each(n, [&](int64_t j) {
       double top = 0;
@@ -100,9 +99,9 @@ class Syevd {
     return true;
   }
 
-  // Reflection i takes row i to 0 but for its element i - 1; it is left there, and changes the matrix above that row by
-  // a -= v w^T + w v^T.
-  __device__ void tridiagonalize(const Room &r) const {
+  // Reflection i zeroes row i except element i - 1; its vector is stored in that row, and the matrix above is updated
+  // by a -= v w^T + w v^T.
+  __device__ void tridiagonalize(const EigenWorkspace &r) const {
     const int64_t n = r.n;
     double *const a = r.a, *const w = r.along;
     for (int64_t i = n - 1; i > 0; --i) {
@@ -132,9 +131,9 @@ class Syevd {
     });
   }
 
-  // The product of all reflections, whose rows are what the rotations turn: the block above and left of row i is that
-  // of those before reflection i.
-  __device__ void turn_back(const Room &r) const {
+  // Forms the product of all reflections, to whose rows the rotations are applied. The block above and left of row i
+  // holds the product of the reflections before i.
+  __device__ void turn_back(const EigenWorkspace &r) const {
     const int64_t n = r.n;
     double *const a = r.a;
     linalg::share_each(1, [&](int64_t) { a[0] = 1; });
@@ -152,8 +151,8 @@ class Syevd {
     linalg::transpose_square(n, a);
   }
 
-  // Sweeps until nothing is beside the diagonal; false if that does not come.
-  __device__ bool find_values(const Room &r) const {
+  // Sweeps until the off-diagonal is zero; false if it does not converge.
+  __device__ bool find_values(const EigenWorkspace &r) const {
     const int64_t n = r.n;
     linalg::share_each(1, [&](int64_t) { *r.sweep = {0, 30 * n, 0, 0}; });
     for (;;) {
@@ -172,9 +171,9 @@ class Syevd {
     }
   }
 
-  // One thread's: the next rotations that there are to make. What is beside the diagonal counts as 0 where it is lost
-  // in what is on it, or in the largest of all.
-  __device__ static void find_sweep(const Room &r) {
+  // Called by one thread: computes the next rotations. An off-diagonal element counts as 0 if it is negligible against
+  // its neighbours on the diagonal, or against the largest element.
+  __device__ static void find_sweep(const EigenWorkspace &r) {
     Sweep *const sweep = r.sweep;
     double *const d = r.diagonal, *const e = r.beside;
     int64_t l = sweep->row, m = l;
@@ -214,7 +213,7 @@ class Syevd {
     sweep->high = m;
   }
 
-  __device__ void write(const Room &r, int exponent, C *vectors, C *values) const {
+  __device__ void write(const EigenWorkspace &r, int exponent, C *vectors, C *values) const {
     const int64_t n = r.n;
     int64_t *const order = reinterpret_cast<int64_t *>(r.taus);
     double *const signs = r.along;
@@ -242,11 +241,11 @@ class Syevd {
   const int64_t room_, num_rooms_;
 };
 
-// The lower triangles, which alone count, have finite numbers.
+// Checks that the lower triangles, the only part that is read, have finite numbers.
 class FiniteCheck {
  public:
   explicit FiniteCheck(const StepSpec &spec) : e_(spec.inputs[0].shape), dtype_(spec.inputs[0].dtype) {}
-  struct Look {
+  struct ElementCheck {
     Elements a;
     int64_t n;
     __device__ Finding operator()(int64_t i) const {
@@ -255,8 +254,8 @@ class FiniteCheck {
     }
   };
   int64_t count() const { return e_.count * e_.area(); }
-  Look look(const Args &args) const { return {elements_of(args.inputs[0], dtype_), e_.cols}; }
-  std::string in_words(const Complaint &c) const {
+  ElementCheck element_check(const Args &args) const { return {elements_of(args.inputs[0], dtype_), e_.cols}; }
+  std::string in_words(const InputError &c) const {
     return text("A: expected finite numbers, found others in matrix ", c.place / e_.area());
   }
 
@@ -265,7 +264,7 @@ class FiniteCheck {
   const Dtype dtype_;
 };
 
-COHORT_KERNEL_BY(cuda, _linalg_syevd, make_checked<FiniteCheck, make_compute<Syevd>>).named("checked");
+COHORT_KERNEL_BY(cuda, _linalg_syevd, make_checked<FiniteCheck, make_compute<SyevdCuda>>).named("checked");
 
 }  // namespace
 }  // namespace cohort

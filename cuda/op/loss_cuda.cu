@@ -98,7 +98,7 @@ class SVMBackwardCuda final : public Kernel {
   const Dtype label_, dtype_;
 };
 
-// Input: output. How many of its elements count is one warp's work.
+// Input: output. One warp counts the valid elements.
 class MakeLossBackwardCuda final : public Kernel {
  public:
   explicit MakeLossBackwardCuda(StepSpec &spec)
@@ -135,7 +135,7 @@ class MakeLossBackwardCuda final : public Kernel {
 
 // ---- softmax_cross_entropy: sum over rows of -log(softmax(row)[label])
 
-// A loss a row in scratch, which one warp adds up in order.
+// One loss per row in scratch memory, which one warp adds up in order.
 template <typename C>
 class CrossEntropyCuda final : public Kernel {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LRN: one thread an element.
+// LRN: one thread per element.
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
 #include "op/float_math.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of row-major matrices: by cuBLASLt, in full precision unless whoever binds allows TF32, or by tiles of our
+// Products of row-major matrices: by cuBLASLt, in full precision unless TF32 is allowed at bind, or by tiles of our
 // own where the library has no algorithm.
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace cohort {
 
-// c[i] (m, n) = op(a[i]) (m, k) op(b[i]) (k, n) for i < batch, where op transposes if asked to: a is then (k, m), b
+// c[i] (m, n) = op(a[i]) (m, k) op(b[i]) (k, n) for i < batch, where op transposes if requested: a is then (k, m), b
 // (n, k).
 struct ProductExtent {
   int64_t batch, m, n, k;
   bool transpose_a, transpose_b;
 };
 
-// Of the factors and of the result: the same, or 16-bit floats and float32, or int8 and int32. 16-bit floats are summed
-// in float, int8 modulo 2^32; these have no bias, and a factor of 1.
+// Types of the factors and of the result: the same, or 16-bit floats and float32, or int8 and int32. 16-bit floats are
+// summed in float, int8 modulo 2^32; these have no bias, and a factor of 1.
 struct ProductTypes {
   Dtype factors, result;
   bool tf32 = false;
@@ -29,7 +29,7 @@ struct ProductTypes {
   ProductTypes(Dtype dtype, const StepSpec &spec) : ProductTypes(dtype, dtype, spec.tf32) {}
 };
 
-// How the matrices of a batch lie: rows so many elements apart, and matrices. 0: densely.
+// Strides of the rows and of the matrices of a batch, in elements. 0: dense.
 struct MatrixPlaces {
   static constexpr int64_t kSame = -1;  // for `matrix`: a factor that is one for all of the batch
   int64_t row = 0, matrix = 0;
@@ -39,13 +39,13 @@ struct ProductPlaces {
   MatrixPlaces a, b, c;
 };
 
-// All resolved, for arrays wherever they lie.
+// A product with everything resolved; the arrays may have any alignment.
 class MatrixProduct {
  public:
-  enum Into : uint8_t { kOver, kAdding };  // c: written over, or added to
+  enum Into : uint8_t { kOver, kAdding };  // c is overwritten, or added to
   // With a bias (of n elements), it is added to each row.
   MatrixProduct(const ProductTypes &types, const ProductExtent &extent, bool with_bias = false, Into into = kOver);
-  // c = factor * op(a) op(b) (+ c), of matrices that lie somehow.
+  // c = factor * op(a) op(b) (+ c), with any strides.
   MatrixProduct(const ProductTypes &types, const ProductExtent &extent, const ProductPlaces &places, double factor,
                 Into into = kOver);
   ~MatrixProduct();
@@ -62,8 +62,8 @@ class MatrixProduct {
   ProductPlaces places_;
   double factor_ = 1;
   bool adds_, adds_bias_ = false;
-  // For arrays that begin at multiples of 16 bytes, as whole arrays do, and for views. Null: tiles. The first adds a
-  // bias while it writes, if the library can.
+  // For arrays aligned to 16 bytes, as whole arrays are, and for views. Null: tiles are used. The first adds a bias
+  // while it writes, if the library can.
   std::unique_ptr<OfLibrary> aligned_, any_;
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row-major matrices are read by cuBLASLt as their transposes: c (m, n) = a b is, column-major, c' (n, m) = b' a'.
+// cuBLASLt reads row-major matrices as their transposes: c (m, n) = a b is c' (n, m) = b' a' in column-major order.
 #include "cuda/op/matrix_product.hpp"
 
 #include <algorithm>
 #include <map>
 #include <mutex>
 
+#include "cuda/cuda_cublas.hpp"
 #include "cuda/op/add_product.cuh"
 #include "cuda/op/compute.cuh"
 
@@ -29,17 +30,17 @@ ProductPlaces places_of(const ProductExtent &e, ProductPlaces places) {
   return places;
 }
 
-// What changes the result: c = factor * op(a) op(b) (+ bias) (+ c).
+// How the product becomes the result: c = factor * op(a) op(b) (+ bias) (+ c).
 template <typename C>
-struct Result {
+struct TileResult {
   C factor;
   bool adds;
 };
 
-// A block owns a tile of the result.
+// One block per tile of the result.
 template <typename C>
 __global__ void multiply_tiles(ProductExtent e, ProductPlaces at, Elements a, Elements b, Elements bias, Elements c,
-                               int64_t blocks, Result<C> result) {
+                               int64_t blocks, TileResult<C> result) {
   COHORT_SHARED(C, tile_a, [kTile][kTile]);
   COHORT_SHARED(C, tile_b, [kTile][kTile]);
   const int64_t wide = (e.n + kTile - 1) / kTile, high = (e.m + kTile - 1) / kTile;
@@ -71,7 +72,7 @@ __global__ void multiply_tiles(ProductExtent e, ProductPlaces at, Elements a, El
 
 template <typename C>
 void multiply(const Lane &lane, const ProductExtent &e, const ProductPlaces &places, const Elements &a,
-              const Elements &b, const Elements &bias, const Elements &c, const Result<C> &result) {
+              const Elements &b, const Elements &bias, const Elements &c, const TileResult<C> &result) {
   const int64_t blocks = e.batch * ((e.m + kTile - 1) / kTile) * ((e.n + kTile - 1) / kTile);
   if (blocks == 0) return;
   const Grid grid{dim3(unsigned(std::min<int64_t>(blocks, 132 * 64))), dim3(kTile, kTile)};
@@ -106,7 +107,7 @@ void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m,
 
 namespace {
 
-// The library's structs by value, of the size that they have here: that of a later version may make larger ones.
+// The library's structs by value, with the sizes of its header here: a later version may use larger ones.
 cublasLtMatrixLayoutOpaque_t new_matrix(cudaDataType_t type, int64_t batch, int64_t rows, int64_t columns,
                                         const MatrixPlaces &places) {
   cublasLtMatrixLayoutOpaque_t made;
@@ -135,12 +136,12 @@ cublasComputeType_t compute_of(const ProductTypes &types) {
   return types.tf32 && types.factors == Dtype::kFloat32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-// Of what sums are multiplied by.
+// The type of the factor by which sums are multiplied.
 cudaDataType_t scale_of(const ProductTypes &types) {
   return types.factors == Dtype::kFloat64 ? CUDA_R_64F : types.factors == Dtype::kInt8 ? CUDA_R_32I : CUDA_R_32F;
 }
 
-// Of the current device; any thread may use it. Kept until the process ends.
+// The handle of the current device; any thread may use it. Kept until the process ends.
 cublasLtHandle_t handle_here() {
   struct Handles {
     std::mutex mutex;  // guards the other
@@ -158,7 +159,7 @@ cublasLtHandle_t handle_here() {
   return handle;
 }
 
-// What the library recommends: 32 MiB from Hopper on.
+// The workspace that NVIDIA recommends: 32 MiB from Hopper on.
 size_t most_workspace_here() {
   int device = 0, major = 0;
   CUDA_CHECK(cudaGetDevice(&device));
@@ -178,7 +179,7 @@ void *workspace_in(void *scratch) {
 // One product, all resolved, for arrays that begin at multiples of `alignment` bytes.
 class MatrixProduct::OfLibrary {
  public:
-  // Null where the library has no algorithm for it.
+  // Null if the library has no algorithm for it.
   static std::unique_ptr<OfLibrary> find(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places,
                                          double factor, bool with_bias, bool adds, uint32_t alignment) {
     if (e.batch > INT32_MAX) return nullptr;
@@ -187,7 +188,7 @@ class MatrixProduct::OfLibrary {
   }
   size_t workspace_bytes() const { return algorithm_.workspaceSize; }
 
-  // Any number of calls at once: what changes is set in a copy.
+  // Safe for concurrent calls: settings that change are made in a copy.
   void run(const void *a, const void *b, void *c, const void *bias, void *workspace, cudaStream_t stream) const {
     cublasLtMatmulDescOpaque_t described = description_;
     if (bias) set(&described, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
@@ -233,7 +234,7 @@ class MatrixProduct::OfLibrary {
       CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value));
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(most_workspace_here()));
-    // Of a depth that is cut into parts, these are not rounded to 16 bits before they are added up.
+    // If the depth is cut into parts, their sums must not be rounded to 16 bits before they are added up.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// moments in double, first the means and then the squares: a single pass would cancel. A warp has a result.
+// moments in double, first the means and then the squares: a single pass would cancel. One warp per result.
 #include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
 #include "op/moments.hpp"

@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-// Weights one after the other. Numbers that are arrays are the last inputs.
+// Updates weights one after the other. Learning rates and decays that are arrays come as the last inputs.
 template <typename Formula, typename C, bool kMaster>
 class MultiUpdateCuda final : public Kernel {
  public:
@@ -40,7 +40,7 @@ class MultiUpdateCuda final : public Kernel {
  private:
   const bool preloaded_, rescales_;
   const int last_;
-  std::vector<OneUpdate> updates_;
+  std::vector<WeightUpdate> updates_;
   std::vector<UpdateNumbers<double>> numbers_;  // of each
 };
 
@@ -52,8 +52,8 @@ std::unique_ptr<Kernel> make_multi(StepSpec &spec) {
   return std::make_unique<MultiUpdateCuda<Formula, float, kMaster>>(spec);
 }
 
-// Both halves of a LAMB update of each weight, with its direction in the scratch memory between them. An optimizer,
-// which brings the numbers of a run, has one weight.
+// Both phases of a LAMB update of each weight; the direction is in scratch memory between them. Optimizers, which pass
+// the numbers of a run, have one weight.
 template <bool kMaster>
 class MultiLambCuda final : public Kernel {
  public:

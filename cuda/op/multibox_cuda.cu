@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// MultiBoxTarget and MultiBoxDetection: anchors of all samples at once, but for what depends on what was chosen before.
+// MultiBoxTarget and MultiBoxDetection: anchors of all samples in parallel, except where one choice depends on another.
+#include "cuda/op/block_reduce.cuh"
 #include "cuda/op/box_suppression.cuh"
 #include "cuda/op/expected.cuh"
 #include "cuda/op/sorting.cuh"
-#include "cuda/op/together.cuh"
 #include "kernels/multibox_anchors.hpp"
 #include "kernels/room.hpp"
 
 namespace cohort {
 namespace {
 
-// Behind the first object of class -1 its corners are -1, too.
+// Checks that the corners of the first object of class -1, which ends the list, are -1 as well.
 class LabelsCheck {
  public:
   explicit LabelsCheck(const StepSpec &spec)
@@ -18,7 +18,7 @@ class LabelsCheck {
         width_(spec.inputs[1].shape[2]),
         rows_(spec.inputs[1].shape[0] * objects_),
         dtype_(spec.inputs[1].dtype) {}
-  struct Look {
+  struct ElementCheck {
     Elements label;
     int64_t objects, width;
     __device__ bool ends(int64_t row) const { return load<double>(label, row * width) == -1; }
@@ -31,8 +31,8 @@ class LabelsCheck {
     }
   };
   int64_t count() const { return 4 * rows_; }
-  Look look(const Args &args) const { return {elements_of(args.inputs[1], dtype_), objects_, width_}; }
-  std::string in_words(const Complaint &c) const {
+  ElementCheck element_check(const Args &args) const { return {elements_of(args.inputs[1], dtype_), objects_, width_}; }
+  std::string in_words(const InputError &c) const {
     const int64_t row = c.place / 4;
     return text("label[", row / objects_, ", ", row % objects_, ", ", 1 + c.place % 4,
                 "]: expected -1 behind class -1, found ", number_of(c.found));
@@ -43,13 +43,13 @@ class LabelsCheck {
   const Dtype dtype_;
 };
 
-// The anchors of all samples, and their objects: an object takes the anchor that overlaps it most, as on the CPU.
+// The anchors and objects of all samples: an object takes the anchor that overlaps it most, as on the CPU.
 template <typename C>
 struct Matches {
   const C *anchors, *labels;
   int64_t num_anchors, num_objects, width;
-  // Of each sample: how many objects there are. Of each anchor: the largest overlap, with which object, and what the
-  // anchor is. Of each object: the anchor that it may take, and how far they overlap.
+  // Per sample: the number of objects. Per anchor: the largest overlap, the object that has it, and the anchor's state.
+  // Per object: the anchor that it may take, and their overlap.
   int64_t *objects;
   C *overlap;
   int64_t *object;
@@ -83,7 +83,7 @@ struct Matches {
     state[at] = AnchorState::kIgnored;
   }
 
-  // Of the anchors that no object took yet: called by all threads of the block.
+  // Finds the best of the anchors that no object has taken yet. Called by all threads of the block.
   __device__ void find_best(int64_t n, int64_t k) const {
     const Box<C> own = box_of(label(n, k) + 1, false);
     const AnchorState *const states = state + n * num_anchors;
@@ -190,9 +190,8 @@ class MultiBoxTargetCuda {
     });
   }
 
-  // The anchors that look least like background, among those that overlap no object, are the background to learn from.
-  // Those that are out of the question come behind all others, by their index. Public for the bodies in it: nvcc
-  // refuses them in private functions.
+  // Selects negative samples: among the anchors that overlap no object, those that look least like background. All
+  // other anchors come last, by their index. Public because nvcc refuses device lambdas in private functions.
   void mine(const Matches<C> &all, const int64_t *taken, const C *scores, Ranked<C> *pairs, const Lane &lane) const {
     const int64_t anchors = anchors_, classes = classes_;
     const C most_overlap = C(a_.negative_mining_thresh);
@@ -223,7 +222,7 @@ class MultiBoxTargetCuda {
   const Room<AnchorState> state_{bytes_, {batch_, anchors_}};
 };
 
-// Rows of class, score and corners: those of objects at the front, in order.
+// Rows of class, score and corners: the rows of objects first, in order.
 template <typename C>
 class MultiBoxDetectionCuda {
  public:

@@ -7,7 +7,7 @@
 namespace cohort {
 namespace {
 
-// Key: double for floats, which holds all of them, and int64_t for integers.
+// Key: double for floats, which represents all of them, and int64_t for integers.
 template <typename Key>
 class OrderCuda final : public Kernel {
  public:
@@ -60,19 +60,19 @@ class OrderCuda final : public Kernel {
   const bool saves_;
 };
 
-// Each head gradient goes where its element came from.
+// Copies each head gradient to the place that its element came from.
 class OrderBackwardCuda final : public Kernel {
  public:
   explicit OrderBackwardCuda(const StepSpec &spec)
       : axis_(ordered_axis(spec.attrs_as<OrderAttrs>(), spec.outputs[0].shape)), dtype_(spec.outputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
     const OrderedAxis e = axis_;
-    const Cells head = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);
-    const Cells zero{nullptr, to.bytes};
+    const RawElements head = raw_elements(args.inputs[0], dtype_), to = raw_elements(args.outputs[0], dtype_);
+    const RawElements zero{nullptr, to.bytes};
     const auto *const saved = static_cast<const int64_t *>(args.saved);
-    for_each(lane, e.outer * e.length * e.inner, [=] __device__(int64_t i) { move_cell(to, i, zero, 0); });
+    for_each(lane, e.outer * e.length * e.inner, [=] __device__(int64_t i) { copy_element(to, i, zero, 0); });
     for_each(lane, e.outer * e.kept * e.inner, [=] __device__(int64_t i) {
-      move_cell(to, (i / e.inner / e.kept * e.length + saved[i]) * e.inner + i % e.inner, head, i);
+      copy_element(to, (i / e.inner / e.kept * e.length + saved[i]) * e.inner + i % e.inner, head, i);
     });
   }
 

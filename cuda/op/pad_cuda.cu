@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pad: one thread an element, also backward, where an element gathers the gradients of its copies.
+// Pad: one thread per element, also backward, where an element gathers the gradients of its copies.
 #include <algorithm>
 
 #include "cuda/op/elements.cuh"
@@ -41,7 +41,7 @@ class PadCuda final : public Kernel {
         value_(spec.attrs_as<PadAttrs>().constant_value),
         dtype_(spec.outputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
-    const Cells from = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);
+    const RawElements from = raw_elements(args.inputs[0], dtype_), to = raw_elements(args.outputs[0], dtype_);
     const Elements out = elements_of(args.outputs[0], dtype_);
     const PadAxes e = e_;
     const double value = value_;
@@ -50,7 +50,7 @@ class PadCuda final : public Kernel {
       const int64_t y = e.source(1, i / e.padded[2] % e.padded[1]), x = e.source(2, i % e.padded[2]);
       if (z < 0 || y < 0 || x < 0) return store(out, i, value);
       const int64_t plane = i / e.padded[2] / e.padded[1] / e.padded[0];
-      move_cell(to, i, from, ((plane * e.lengths[0] + z) * e.lengths[1] + y) * e.lengths[2] + x);
+      copy_element(to, i, from, ((plane * e.lengths[0] + z) * e.lengths[1] + y) * e.lengths[2] + x);
     });
   }
 
@@ -60,7 +60,7 @@ class PadCuda final : public Kernel {
   const Dtype dtype_;
 };
 
-// Each element gets the sum of the head gradients of its copies, in their order.
+// Sums the head gradients of the copies of each element, in order.
 template <typename C>
 class PadBackwardCuda final : public Kernel {
  public:

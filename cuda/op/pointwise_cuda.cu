@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functors of op/pointwise_math.hpp over CUDA arrays of float and double: the kernels of all element-wise rules.
-// One thread an element, so results do not depend on the launch.
+// One thread per element, so results do not depend on the launch.
 #include <vector>
 
 #include "cuda/cuda_launch.hpp"
@@ -46,7 +46,7 @@ class PointwiseCuda final : public Kernel {
     for (const PointwiseCall &call : calls_) launches_.push_back(launch_of<C>(call.code));
   }
 
-  // The last output first: the first one may lie where an input is.
+  // The last output first: the first one may be one of the inputs.
   void run(const Args &args, const Lane &lane) const override {
     if (count_ == 0) return;
     for (size_t i = calls_.size(); i-- > 0;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling of all kinds, one thread an element: of the result, or of the gradient, which is gathered from the windows
-// that the element lies in, in their order.
+// Pooling of all kinds. Forward: one thread per element of the result; backward: one thread per element of the
+// gradient, which gathers from the windows that contain it, in order.
 #include "cuda/cuda_layout.hpp"
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
@@ -12,7 +12,7 @@ namespace {
 using pooling::PoolRun;
 using pooling::Window;
 
-// What a maximum starts from in a window without elements: of 16-bit floats, the least of theirs.
+// The start value of a maximum, which an empty window keeps: for 16-bit floats, the lowest of their type.
 template <typename C>
 C lowest_of(Dtype dtype) {
   return dtype == Dtype::kFloat16    ? C(pooling::lowest<Float16>())
@@ -20,7 +20,8 @@ C lowest_of(Dtype dtype) {
                                      : pooling::lowest<C>();
 }
 
-// Images lie as the input `data` does. Whether that is with their channels last, though their shapes say otherwise.
+// Gives all images the layout of the input `data`. Returns whether that is channels last although their shapes say
+// otherwise.
 bool settle_layouts(StepSpec *spec, size_t data) {
   const bool turned = !channels_last(spec->attrs_as<PoolingAttrs>().layout) && lies_channels_last(spec->inputs[data]);
   for (TensorSpec &tensor : spec->inputs) tensor.layout = turned ? channels_last_layout(tensor) : nullptr;
@@ -65,8 +66,8 @@ class PoolingCuda final : public Kernel {
   const Dtype dtype_;
 };
 
-// What element `at` of a plane, which is x and lies in the window, gets of the window's head gradient g. y is the
-// window's result, `best` its first maximum, which alone gets it, but for Pooling_v1.
+// The share of the window's head gradient g for element `at` of a plane, which has value x and lies in the window. y is
+// the window's result, `best` its first maximum, which takes the whole gradient except in Pooling_v1.
 template <typename C>
 __device__ C share_of(const PoolRun &pool, const Window &window, int64_t at, C g, C x, C y, int64_t best) {
   switch (pool.type) {
@@ -99,7 +100,7 @@ class PoolingBackwardCuda final : public Kernel {
     const Elements head = elements_of(args.inputs[0], dtype_), data = elements_of(args.inputs[1], dtype_);
     const Elements result = elements_of(args.inputs[2], dtype_), grad = elements_of(args.outputs[0], dtype_);
     const PoolRun pool = pool_;
-    // Places in their planes, in the order of the results.
+    // Places within their planes, in the order of the results.
     int64_t *const maxima = looks_ ? static_cast<int64_t *>(args.scratch) : nullptr;
     if (looks_) {
       for_each(lane, pool.windows.planes * pool.num_places(), [=] __device__(int64_t i) {
@@ -119,7 +120,7 @@ class PoolingBackwardCuda final : public Kernel {
       const auto [plane, element] = pool.at(i, pool.num_elements());
       const int64_t in = pool.in_plane(plane), out = pool.out_plane(plane), at = element * w.in_step;
       const int64_t where[3] = {element / (w.in[1] * w.in[2]), element / w.in[2] % w.in[1], element % w.in[2]};
-      int64_t begin[3], end[3];  // the windows that it may lie in
+      int64_t begin[3], end[3];  // the windows that may contain it
       for (int a = 0; a < 3; ++a) {
         const int64_t shifted = where[a] + w.pad[a], behind = shifted - w.kernel[a];
         begin[a] = behind < 0 ? 0 : behind / w.stride[a] + 1;
@@ -146,7 +147,7 @@ class PoolingBackwardCuda final : public Kernel {
  private:
   const PoolRun pool_;
   const Dtype dtype_;
-  const bool looks_;  // for the maxima, in a pass of its own
+  const bool looks_;  // for the maxima, in a separate launch
 };
 
 template <template <typename> class K>

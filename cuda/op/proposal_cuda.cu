@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proposal and MultiProposal: the boxes of all images at once, in the order of their scores; then those that remain.
+#include "cuda/op/block_reduce.cuh"
 #include "cuda/op/box_suppression.cuh"
 #include "cuda/op/expected.cuh"
 #include "cuda/op/sorting.cuh"
-#include "cuda/op/together.cuh"
 #include "kernels/proposal_anchors.hpp"
 #include "kernels/room.hpp"
 
 namespace cohort {
 namespace {
 
-// Images have no more places than there are scores for.
+// Checks that images have no more places than there are scores.
 class ImagesCheck {
  public:
   explicit ImagesCheck(const StepSpec &spec)
@@ -19,7 +19,7 @@ class ImagesCheck {
         dtype_(spec.inputs[2].dtype),
         wide_(spec.attrs_as<ProposalAttrs>(), spec.inputs[0].shape),
         narrow_(spec.attrs_as<ProposalAttrs>(), spec.inputs[0].shape) {}
-  struct Look {
+  struct ElementCheck {
     Elements info;
     Proposals<double> wide;
     Proposals<float> narrow;
@@ -28,14 +28,14 @@ class ImagesCheck {
       const C own[3] = {load<C>(info, 3 * n), load<C>(info, 3 * n + 1), load<C>(info, 3 * n + 2)};
       return proposals.has(proposals.image(own));
     }
-    __device__ Finding operator()(int64_t n) const {  // in the type in which is computed
+    __device__ Finding operator()(int64_t n) const {  // in the compute type
       const bool good = Dtype(info.dtype) == Dtype::kFloat64 ? fits(wide, n) : fits(narrow, n);
       return {!good, bits_of(load<double>(info, 3 * n)), bits_of(load<double>(info, 3 * n + 1)), 0};
     }
   };
   int64_t count() const { return images_; }
-  Look look(const Args &args) const { return {elements_of(args.inputs[2], dtype_), wide_, narrow_}; }
-  std::string in_words(const Complaint &c) const {
+  ElementCheck element_check(const Args &args) const { return {elements_of(args.inputs[2], dtype_), wide_, narrow_}; }
+  std::string in_words(const InputError &c) const {
     return text("im_info[", c.place, "]: expected an image of at most ", wide_.height * stride_, " by ",
                 wide_.width * stride_, ", found ", number_of(c.found), " by ", number_of(c.least));
   }
@@ -94,8 +94,8 @@ class ProposalCuda {
     Box<C> at[kSome];
   };
 
-  // So many anchors at a time: more of them would not fit a kernel's parameters. Public for the body in it: nvcc
-  // refuses it in private functions.
+  // The most anchors per launch: more would exceed the size of a kernel's parameters. Public because nvcc refuses
+  // device lambdas in private functions.
   void predict(const BodyInputs<C> &in, Ranked<C> *pairs, C *corners, const Lane &lane) const {
     const Proposals<C> p = p_;
     const C *const scores = in[0], *const moves = in[1], *const info = in[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers to bytes and back. Bounds are found, and stay, on the device.
+// Converts numbers to bytes and back. Bounds are computed and kept on the device.
 #include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/backend.hpp"
@@ -8,11 +8,11 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kParts = 512;  // of an array whose bounds are looked for, a warp each
+constexpr int64_t kParts = 512;  // of an array whose bounds are computed, one warp each
 
-// What bytes are made by.
+// The scaling of data to bytes.
 struct Scaling {
-  double low, high;  // of the data, then of what the bytes stand for
+  double low, high;  // the range of the data, then the range that the bytes represent
   double factor, shift;
 };
 
@@ -21,7 +21,7 @@ struct SearchRoom {
   double low[kParts], high[kParts];
 };
 
-// As std::min and std::max: NaN counts where it comes first.
+// Like std::min and std::max: NaN is kept only if it comes first.
 __device__ void widen_range(double value, double *low, double *high) {
   if (value < *low) *low = value;
   if (*high < value) *high = value;
@@ -36,7 +36,7 @@ __device__ void join_lanes(double *low, double *high) {
   }
 }
 
-// The bounds of an array into room->scaling.
+// Writes the bounds of an array to room->scaling.
 void find_bounds(const Lane &lane, const Elements &data, int64_t count, SearchRoom *room) {
   for_each_row(lane, kParts, [=] __device__(int64_t part) {
     double low = count > 0 ? load<double>(data, 0) : 0, high = low;
@@ -61,7 +61,7 @@ void find_bounds(const Lane &lane, const Elements &data, int64_t count, SearchRo
   });
 }
 
-// The nearest byte, to the even one of two; what none holds is the first or the last. NaN is 0.
+// The nearest byte, ties to even; saturates. NaN becomes 0.
 __device__ void store_byte(const Elements &to, int64_t i, double x) {
   const bool positive = Dtype(to.dtype) == Dtype::kUint8;
   const double low = positive ? 0 : -128, high = positive ? 255 : 127;

@@ -80,9 +80,9 @@ struct TakeRows {
   }
 };
 
-class QuantizedEmbedding final : public Kernel {
+class QuantizedEmbeddingCuda final : public Kernel {
  public:
-  explicit QuantizedEmbedding(const StepSpec &spec)
+  explicit QuantizedEmbeddingCuda(const StepSpec &spec)
       : rows_(spec.inputs[1].shape[0]),
         width_(spec.inputs[1].shape[1]),
         count_(spec.outputs[0].shape.size()),
@@ -100,7 +100,7 @@ class QuantizedEmbedding final : public Kernel {
 
 COHORT_KERNEL_BY(cuda, _contrib_quantized_conv, make_convolution);
 COHORT_KERNEL_BY(cuda, _contrib_quantized_fully_connected, make_fully_connected);
-COHORT_KERNEL(cuda, _contrib_quantized_embedding, QuantizedEmbedding);
+COHORT_KERNEL(cuda, _contrib_quantized_embedding, QuantizedEmbeddingCuda);
 COHORT_KERNEL(cuda, _int8_Pooling, PoolingOfBytes)
     .dtypes({Dtype::kInt8, Dtype::kUint8})
     .when([](const StepSpec &spec) -> std::string {

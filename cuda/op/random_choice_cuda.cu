@@ -14,7 +14,7 @@ namespace {
 
 __device__ inline Dice dice_of(const RandomStream &drawn, uint64_t i) { return Dice(drawn.seed, drawn.draws, i); }
 
-// Sums of the probabilities up to each class, in which each number is searched.
+// Searches each random number in the running sums of the probabilities.
 class MultinomialCuda final : public Kernel {
  public:
   explicit MultinomialCuda(StepSpec &spec)
@@ -88,7 +88,7 @@ class MultinomialBackwardCuda final : public Kernel {
   const Dtype head_, data_, chosen_, out_;
 };
 
-// An order by exchanges from the last part on, which is one thread's work, then one copy of each part.
+// One thread shuffles the order of the parts by exchanges from the last part on; then each part is copied.
 class ShuffleCuda final : public Kernel {
  public:
   explicit ShuffleCuda(StepSpec &spec)
@@ -110,9 +110,9 @@ class ShuffleCuda final : public Kernel {
         order[other] = kept;
       }
     });
-    const Cells from = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);
+    const RawElements from = raw_elements(args.inputs[0], dtype_), to = raw_elements(args.outputs[0], dtype_);
     for_each(lane, parts * width,
-             [=] __device__(int64_t i) { move_cell(to, i, from, order[i / width] * width + i % width); });
+             [=] __device__(int64_t i) { copy_element(to, i, from, order[i / width] * width + i % width); });
   }
 
  private:
@@ -120,7 +120,7 @@ class ShuffleCuda final : public Kernel {
   const Dtype dtype_;
 };
 
-// Numbers that were drawn already are found in a table of the row's own, of twice as many places or more.
+// Each row finds numbers already drawn in a hash table of its own, of at least twice as many places.
 class ZipfianCuda final : public Kernel {
  public:
   explicit ZipfianCuda(StepSpec &spec)

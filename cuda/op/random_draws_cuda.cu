@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers by the CPU's counters: number i of draw r is a function of seed, r and i alone. Uniform ones and
-// integers are the CPU's own; others go through the device's functions, which may round otherwise.
+// Random numbers by the counters that the CPU uses: number i of draw r is a function of seed, r and i alone. Uniform
+// numbers and integers equal those of the CPU; others use functions of the device, which may round differently.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ namespace {
 
 __device__ inline Dice dice_of(const RandomStream &drawn, uint64_t i) { return Dice(drawn.seed, drawn.draws, i); }
 
-// Number i with these parameters; `kept` says how many values a uniform number has, 0: all.
+// Number i with these parameters; `kept`: the number of values that a uniform number can have, 0: all.
 template <typename D, typename C>
 __device__ C number_of(const RandomStream &drawn, int64_t i, double a, double b, C kept) {
   if constexpr (D::kSource == draw::RandomSource::kDice) {
@@ -72,7 +72,7 @@ class DrawCuda final : public Kernel {
   int num_arrays_ = 0;  // of parameters
   Dtype dtypes_[2] = {};
   double values_[2] = {0, 0};
-  int64_t each_ = 1;  // so many numbers have the parameters of one element
+  int64_t each_ = 1;  // the count of numbers per element of the parameter arrays
 };
 
 template <typename D, bool kFromArrays>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over axes, broadcast_to and its like, whose gradients are reductions, and argmax and argmin.
+// Reductions over axes; broadcast_to, broadcast_axis and broadcast_like, whose gradients are reductions; argmax and
+// argmin.
 #include <cstring>
 
 #include "cuda/op/rows.cuh"
@@ -53,8 +54,8 @@ const bool registered = [] {
   return true;
 }();
 
-// ---- argmax, argmin, argmax_channel: the first one. The parts of a line take turns with its elements. All begin with
-// the first element, so that one that is NaN is the result, and others never are.
+// ---- argmax, argmin, argmax_channel: the first extremum. The parts of a line take its elements in turn. All start
+// from the first element, so that the result is a NaN only if that is the first element.
 
 template <typename C, bool kLargest>
 class ArgReduceCuda final : public Kernel {

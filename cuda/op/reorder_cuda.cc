@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "_reorder": copies its input in one layout to its output in another, of one tensor. Device::make_reorder makes the
-// step.
+// "_reorder": copies a tensor from one layout to another. Device::make_reorder makes the step.
 #include "cuda/cuda_layout.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/strided_copy.hpp"

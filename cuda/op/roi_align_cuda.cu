@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ROIAlign: forward, a thread reads the places of one window of one region; backward, an element of the data looks for
-// the windows that read it. RROIAlign: backward, an element of some channels turns itself into each region of its
-// image, and looks at the places around it.
+// ROIAlign: forward, one thread reads the places of one window of a region; backward, one thread per element of the
+// data finds the windows that read it. RROIAlign: backward, one thread per element and group of channels transforms the
+// element into the axes of each region of its image, and tests the places around it.
 #include "cuda/op/compute.cuh"
 #include "cuda/op/expected.cuh"
 #include "kernels/regions.hpp"
@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-// The windows of a region along one axis. Each reads `places` places, as far as they lie on the axis.
+// The windows of a region along one axis. Each reads `places` places; those outside the axis are skipped.
 template <typename C>
 struct AlignAxis {
   C start, size, places;  // size: of a window
@@ -21,7 +21,7 @@ struct AlignAxis {
   struct Range {
     int64_t begin, end;
   };
-  // Only the places of a window that may lie on the axis, so that a region may be of any size.
+  // The places of a window that can lie on the axis, so that the cost does not grow with the size of the region.
   __device__ Range of(int64_t window) const {
     constexpr C kFar = C(int64_t(1) << 40);
     const C base = start + C(window) * size, distance = size / places;
@@ -33,7 +33,7 @@ struct AlignAxis {
   __device__ bool place(int64_t window, int64_t i, Neighbours<C> *found) const {
     return wide_neighbours(start + C(window) * size + (C(i) + C(0.5)) * size / places, length, found);
   }
-  // How much a window reads of an element.
+  // The weight with which a window reads an element.
   __device__ C share(int64_t window, int64_t element) const {
     const C base = start + C(window) * size;
     if (!(C(element) > base - 2 && C(element) < base + size + 2)) return 0;
@@ -143,7 +143,7 @@ class RoiAlignBackwardCuda {
       const int64_t x = at % s.width, y = at / s.width % s.height;
       const int64_t plane = at / s.width / s.height % s.planes, image = at / s.width / s.height / s.planes;
       const int64_t windows = s.rows * s.columns;
-      // Where each window reads a plane of its own, there is but one.
+      // If each window reads a plane of its own, only one window reads this plane.
       const int64_t channel = s.position_sensitive ? plane / windows : plane;
       const int64_t own = s.position_sensitive ? plane % windows : -1;
       C sum = 0;
@@ -174,14 +174,14 @@ COHORT_KERNEL_BY(cuda, _backward__contrib_ROIAlign, make_compute<RoiAlignBackwar
 
 // ---- RROIAlign
 
-// A region in the scratch memory, all numbers of type C. image: -1 for one that reads nothing.
+// A region in scratch memory, with all numbers of type C. image: -1 if it reads nothing.
 template <typename C>
 struct PlacedRegion {
   TurnedRegion<C> region;
   C image;
 };
 
-// Places of a region around one of its elements, along one of its sides: [begin, end) of those of all windows.
+// The range [begin, end) of places near an element along one side of a region, over all its windows.
 struct PlacesAround {
   int64_t begin, end;
 
@@ -249,7 +249,7 @@ class TurnedRoiAlignCuda : TurnedBodyCuda<C> {
   }
 };
 
-constexpr int kTogether = 8;  // channels of a thread: they have the same places
+constexpr int kTogether = 8;  // channels per thread; they share the same places
 
 template <typename C>
 struct TurnedElement {
@@ -283,7 +283,7 @@ struct TurnedElement {
   __device__ void each_reading(const TurnedRegion<C> &r, int64_t own, Fn &&fn) const {
     const C y = C(own / grid.width) - r.y, x = C(own % grid.width) - r.x;
     const C down = y * r.cosine + x * r.sine + r.height / 2, right = x * r.cosine - y * r.sine + r.width / 2;
-    // A place is read at most one element away along either axis; the more it is rounded, the larger its numbers are.
+    // A place reads elements at most one away along either axis; the rounding error grows with the numbers.
     constexpr C kRounding = sizeof(C) == 4 ? C(0x1p-19) : C(0x1p-48);
     const C size = fabs(r.y) + fabs(r.x) + r.height + r.width + C(grid.height + grid.width);
     const C far = fabs(r.cosine) + fabs(r.sine) + size * kRounding;
@@ -320,15 +320,15 @@ class TurnedRoiAlignBackwardCuda : TurnedBodyCuda<C> {
   }
 };
 
-// Regions name images, and are not too large.
+// Checks that regions name images and are not too large.
 class TurnedRegionsCheck : RegionsCheck {
  public:
   explicit TurnedRegionsCheck(const StepSpec &spec)
       : RegionsCheck(spec),
         wide_(spec.attrs_as<RoiAlignAttrs>(), spec.inputs[0].shape),
         narrow_(spec.attrs_as<RoiAlignAttrs>(), spec.inputs[0].shape) {}
-  struct Look {
-    RegionsCheck::Look images;
+  struct ElementCheck {
+    RegionsCheck::ElementCheck images;
     TurnedGrid<double> wide;
     TurnedGrid<float> narrow;
 
@@ -347,8 +347,8 @@ class TurnedRegionsCheck : RegionsCheck {
     }
   };
   using RegionsCheck::count;
-  Look look(const Args &args) const { return {RegionsCheck::look(args), wide_, narrow_}; }
-  std::string in_words(const Complaint &c) const {
+  ElementCheck element_check(const Args &args) const { return {RegionsCheck::element_check(args), wide_, narrow_}; }
+  std::string in_words(const InputError &c) const {
     if (c.least == 0) return RegionsCheck::in_words(c);
     return text("rois[", c.place, "]: expected at most ", c.most, " places along a side of a window, found ",
                 number_of(c.found));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels over rows: a warp takes a row, its lanes every 32nd element. Sums run in lane order, the same at every
+// Kernels over rows: one warp per row, whose lanes take every 32nd element. Sums run in lane order, the same at every
 // launch.
 #pragma once
 
@@ -30,7 +30,7 @@ __device__ C sum_along(int64_t count, const Fn &fn) {
   return warp_sum(sum);
 }
 
-// The same for the largest, -inf of none. NaN is passed over.
+// The largest fn(i), -inf if there is none; NaN is ignored.
 template <typename C, typename Fn>
 __device__ C largest_along(int64_t count, const Fn &fn) {
   C top = -C(INFINITY);
@@ -38,7 +38,7 @@ __device__ C largest_along(int64_t count, const Fn &fn) {
   return warp_max(top);
 }
 
-// fn(i) for i < count, shared out over the lanes.
+// Calls fn(i) for i < count, distributed over the lanes.
 template <typename Fn>
 __device__ void each_along(int64_t count, const Fn &fn) {
   for (int64_t i = threadIdx.x; i < count; i += 32) fn(i);
@@ -48,11 +48,11 @@ template <typename Body>
 __global__ void call_for_each_row(Body body, int64_t rows) {
   for (int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; row < rows;
        row += int64_t(gridDim.x) * blockDim.y) {
-    body(row);  // whole warps go on or leave
+    body(row);  // all lanes of a warp have the same row
   }
 }
 
-// body(row) for row < rows, called by all lanes of a warp.
+// Calls body(row) for row < rows, by all lanes of a warp.
 template <typename Body>
 void for_each_row(const Lane &lane, int64_t rows, const Body &body) {
   if (rows == 0) return;
@@ -96,7 +96,7 @@ inline RowExtent rows_along(const Shape &shape, int axis) {
   return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.rank())};
 }
 
-// Lines that are few and long are cut into parts, a thread each.
+// The number of parts, one thread each, into which rows are cut if they are few and long.
 inline int64_t parts_of_rows(const RowExtent &e) {
   constexpr int64_t kBusy = 132 * 512, kLeast = 256;
   return std::clamp<int64_t>(kBusy / std::max<int64_t>(e.rows(), 1), 1, std::max<int64_t>(e.length / kLeast, 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SequenceMask, SequenceReverse and SequenceLast. A length that is out of range is a complaint (expected.cuh), but for
-// SequenceMask.
+// SequenceMask, SequenceReverse and SequenceLast. A length out of range is recorded as an error (expected.cuh),
+// except by SequenceMask.
 #include "cuda/op/expected.cuh"
 #include "device/kernel_table.hpp"
 #include "op/sequence.hpp"
@@ -10,12 +10,12 @@ namespace {
 
 // ---- sequences: time steps are rows of `width` elements
 
-struct Sequences {
+struct SequenceLayout {
   int64_t steps, count, width;
   bool steps_first;
   Elements lengths;  // no data: all steps
 
-  Sequences(const StepSpec &spec, const Shape &data)
+  SequenceLayout(const StepSpec &spec, const Shape &data)
       : steps(data[spec.attrs_as<SequenceAttrs>().axis]),
         count(data[1 - spec.attrs_as<SequenceAttrs>().axis]),
         width(data.size(2, data.rank())),
@@ -23,8 +23,8 @@ struct Sequences {
         lengths{nullptr, int64_t(Dtype::kNone)} {
     if (spec.attrs_as<SequenceAttrs>().use_sequence_length) lengths.dtype = int64_t(spec.inputs[1].dtype);
   }
-  Sequences of(const Args &args) const {
-    Sequences s = *this;
+  SequenceLayout of(const Args &args) const {
+    SequenceLayout s = *this;
     if (Dtype(lengths.dtype) != Dtype::kNone) s.lengths.data = args.inputs[1];
     return s;
   }
@@ -43,7 +43,7 @@ struct Sequences {
 enum class SequenceWay { kMask, kMaskBackward, kReverse, kLast, kLastBackward };
 
 template <SequenceWay kWay>
-class SequenceCuda final : public Kernel, public Complains {
+class SequenceCuda final : public Kernel, public ReportsInputErrors {
  public:
   explicit SequenceCuda(const StepSpec &spec)
       : sequences_(spec, (kWay == SequenceWay::kLastBackward ? spec.outputs : spec.inputs)[0].shape),
@@ -54,9 +54,9 @@ class SequenceCuda final : public Kernel, public Complains {
     }
   }
   void run(const Args &args, const Lane &lane) const override {
-    const Sequences s = sequences_.of(args);
-    const Cells from = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);
-    const Cells zero{nullptr, to.bytes};
+    const SequenceLayout s = sequences_.of(args);
+    const RawElements from = raw_elements(args.inputs[0], dtype_), to = raw_elements(args.outputs[0], dtype_);
+    const RawElements zero{nullptr, to.bytes};
     const Elements out = elements_of(args.outputs[0], dtype_);
     const double value = value_;
     const int64_t elements = kWay == SequenceWay::kLast ? s.count * s.width : s.size();
@@ -66,27 +66,27 @@ class SequenceCuda final : public Kernel, public Complains {
     for_each(lane, elements, [=] __device__(int64_t i) {
       if (kWay == SequenceWay::kLast) {
         const int64_t sequence = i / s.width;
-        return move_cell(to, i, from, s.place(s.length(sequence, 1) - 1, sequence, i));
+        return copy_element(to, i, from, s.place(s.length(sequence, 1) - 1, sequence, i));
       }
       const int64_t step = s.step_of(i), sequence = s.sequence_of(i);
       if (kWay == SequenceWay::kReverse) {
         const int64_t length = s.length(sequence, 0);
-        move_cell(to, i, from, s.place(step < length ? length - 1 - step : step, sequence, i));
+        copy_element(to, i, from, s.place(step < length ? length - 1 - step : step, sequence, i));
       } else if (kWay == SequenceWay::kLastBackward) {
-        move_cell(to, i, step == s.length(sequence, 1) - 1 ? from : zero, sequence * s.width + i % s.width);
+        copy_element(to, i, step == s.length(sequence, 1) - 1 ? from : zero, sequence * s.width + i % s.width);
       } else if (step >= s.length(sequence, 0)) {
         store(out, i, value);
       } else if (to.data != from.data) {
-        move_cell(to, i, from, i);
+        copy_element(to, i, from, i);
       }
     });
   }
-  std::string in_words(const Complaint &c) const override {
+  std::string in_words(const InputError &c) const override {
     return text("sequence_length[", c.place, "]: expected ", c.least, " to ", c.most, ", found ", c.found);
   }
 
  private:
-  const Sequences sequences_;
+  const SequenceLayout sequences_;
   const double value_;
   const Dtype dtype_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, softmin, log_softmax and SoftmaxActivation. A warp a row.
+// softmax, softmin, log_softmax and SoftmaxActivation. One warp per row.
 #include <cstring>
 
 #include "cuda/op/rows.cuh"
@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-// How many elements of a row count.
+// The number of elements of a row that count.
 __device__ inline int64_t length_at(const Elements &lengths, int64_t row, int64_t most) {
   const int64_t length = lengths.data ? load_index(lengths, row) : most;
   return length < 0 ? 0 : length > most ? most : length;

@@ -9,12 +9,12 @@ namespace cohort {
 namespace {
 
 // The classes of one sample lie `inner` elements apart: (outer, classes, inner).
-struct Extent {
+struct ScoreExtent {
   int64_t outer, classes, inner;
   int64_t size() const { return outer * classes * inner; }
 };
 
-Extent extent_of(const SoftmaxOutputAttrs &attrs, const Shape &shape) {
+ScoreExtent extent_of(const SoftmaxOutputAttrs &attrs, const Shape &shape) {
   if (attrs.multi_output) return {shape[0], shape[1], shape.size(2, shape.rank())};
   if (attrs.preserve_shape) return {shape.size(0, shape.rank() - 1), shape[shape.rank() - 1], 1};
   return {shape[0], shape.size(1, shape.rank()), 1};
@@ -36,16 +36,16 @@ __global__ void scale_by_valid(Elements label, int64_t labels, int64_t ignored, 
 
 template <typename C>
 struct GradientNumbers {
-  C scale, wanted, others;  // what is subtracted from the output of the label's class, and of the others
+  C scale, wanted, others;  // the targets for the label's class and for the others
   int64_t ignored;
   bool use_ignore;
 };
 
-// gradient = (output - target) * scale, zero for ignored samples; one thread an element. The scale is in device memory
+// gradient = (output - target) * scale, zero for ignored samples; one thread per element. The scale is in device memory
 // where `valid` says so.
 template <typename C>
 __global__ void softmax_gradient(Elements label, Elements output, Elements head, const C *valid, Elements gradient,
-                                 Extent extent, GradientNumbers<C> n) {
+                                 ScoreExtent extent, GradientNumbers<C> n) {
   const C scale = valid ? *valid : n.scale;
   const int64_t count = extent.outer * extent.classes * extent.inner;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
@@ -74,7 +74,7 @@ class SoftmaxOutputCuda final : public Kernel {
   explicit SoftmaxOutputCuda(StepSpec &spec)
       : extent_(extent_of(spec.attrs_as<SoftmaxOutputAttrs>(), spec.inputs[0].shape)), dtype_(spec.inputs[0].dtype) {}
 
-  // A warp a sample.
+  // One warp per sample.
   void run(const Args &args, const Lane &lane) const override {
     if (extent_.size() == 0) return;
     const Elements x = elements_of(args.inputs[0], dtype_), y = elements_of(args.outputs[0], dtype_);
@@ -89,7 +89,7 @@ class SoftmaxOutputCuda final : public Kernel {
   }
 
  private:
-  const Extent extent_;
+  const ScoreExtent extent_;
   const Dtype dtype_;
 };
 
@@ -138,7 +138,7 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
 
  private:
   const SoftmaxOutputAttrs attrs_;
-  const Extent extent_;
+  const ScoreExtent extent_;
   const int64_t labels_;
   const Dtype label_, dtype_;
   const bool probabilities_, counts_;  // label has the shape of data; the scale depends on the labels

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of pairs brought into the order of their keys by merging runs that double from pass to pass: each item finds its
-// place by a search in the run beside its own. The order is total, so that there is one result.
+// Merge sort of rows of pairs by their keys, with runs that double from pass to pass: each item finds its place by a
+// binary search in the neighbouring run. The order is total, so the result is unique.
 #pragma once
 
 #include <utility>
@@ -30,7 +30,7 @@ __global__ void merge_runs(const Ranked<Key> *from, Ranked<Key> *to, int64_t cou
   }
 }
 
-// Sorts `rows` rows of `length` pairs each. `spare` has room for as many. Returns which of both holds the result.
+// Sorts `rows` rows of `length` pairs each. `spare` has room for as many. Returns the one that holds the result.
 template <bool kAscend, typename Key>
 Ranked<Key> *sort_rows(const Lane &lane, Ranked<Key> *pairs, Ranked<Key> *spare, int64_t rows, int64_t length) {
   for (int64_t run = 1; rows > 0 && run < length; run *= 2) {
@@ -40,7 +40,7 @@ Ranked<Key> *sort_rows(const Lane &lane, Ranked<Key> *pairs, Ranked<Key> *spare,
   return pairs;
 }
 
-// How many of a sorted row have a key that is a number: what has none comes last.
+// The number of keys in a sorted row that are not NaN; NaN comes last.
 template <typename Key>
 __device__ int64_t count_numbers(const Ranked<Key> *row, int64_t length) {
   int64_t low = 0, high = length;

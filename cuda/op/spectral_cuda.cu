@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators of op/spectral.hpp. A transform is a launch for each width of butterflies, of many rows at once, in
+// The operators of op/spectral.hpp. A transform takes one launch per width of butterflies, over many rows at once, in
 // double.
 #include "op/spectral.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 using spectral::Complex;
 
-// Rows of m = 2^bits numbers, which lie where the bits of their places are turned round before butterflies begin.
+// Rows of m = 2^bits numbers, in bit-reversed order before the butterflies.
 struct SpectrumRows {
   Complex *x;
   const Complex *turns;  // e^(-2 pi i k / m) for k < m / 2
@@ -45,7 +45,7 @@ struct SpectrumRows {
   }
 };
 
-// kForward: real numbers to pairs. Else pairs to the real parts of the inverse; each is the gradient of the other.
+// kForward: real numbers to complex pairs; else pairs to the real parts of the inverse. Each is the other's gradient.
 template <bool kForward>
 class SpectrumCuda final : public Kernel {
  public:
@@ -112,8 +112,8 @@ class SpectrumCuda final : public Kernel {
     });
   }
 
-  // Of each two places that have each other's bits turned round one thread is in charge. The conjugate, whose transform
-  // is the inverse.
+  // Multiplies by the filter and brings the places into bit-reversed order, one thread per pair of places. Stores the
+  // conjugates: their forward transform is the conjugate of the inverse transform.
   static void convolve(const Lane &lane, const Complex *filter, const SpectrumRows &rows) {
     for_each(lane, rows.size(), [=] __device__(int64_t i) {
       const int64_t j = rows.place(i);
@@ -145,8 +145,8 @@ class SpectrumCuda final : public Kernel {
   size_t turns_at_, chirp_at_ = 0, filter_at_ = 0, rows_at_;
 };
 
-// out[h[j]] += s[j] x[j], in the order of j: places find their numbers in a list that is sorted by place. What has no
-// place is left out. Inputs: data, h, s.
+// out[h[j]] += s[j] x[j], in the order of j: each place finds its numbers in a list sorted by place. Numbers without a
+// place are left out. Inputs: data, h, s.
 template <typename C>
 class SketchForward {
  public:
@@ -215,14 +215,14 @@ class SketchBackward {
   int64_t rows_;
 };
 
-// Each number has a place.
+// Checks that each number has a place.
 class PlacesCheck {
  public:
   explicit PlacesCheck(const StepSpec &spec)
       : places_(spec.attrs_as<CountSketchAttrs>().out_dim),
         count_(spec.inputs[1].shape.size()),
         dtype_(spec.inputs[1].dtype) {}
-  struct Look {
+  struct ElementCheck {
     Elements h;
     int64_t places;
     __device__ Finding operator()(int64_t j) const {
@@ -231,8 +231,8 @@ class PlacesCheck {
     }
   };
   int64_t count() const { return count_; }
-  Look look(const Args &args) const { return {elements_of(args.inputs[1], dtype_), places_}; }
-  std::string in_words(const Complaint &c) const {
+  ElementCheck element_check(const Args &args) const { return {elements_of(args.inputs[1], dtype_), places_}; }
+  std::string in_words(const InputError &c) const {
     return text("h[", c.place, "]: expected 0 to ", c.most, ", found ", number_of(c.found));
   }
 

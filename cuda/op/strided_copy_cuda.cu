@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of whole arrays and of views: what kernels that are the same for all backends stand on.
+// Copies of whole arrays and of views, for the kernels that all backends share.
 #include <algorithm>
 #include <cstring>
 
@@ -25,7 +25,7 @@ struct CopyAxes {
   int64_t lengths[kMaxAxes] = {}, from[kMaxAxes] = {}, to[kMaxAxes] = {};
 };
 
-// One thread an element. With no `from`, all elements are `value`.
+// One thread per element. With no `from`, all elements are `value`.
 template <typename T>
 __global__ void copy_strided(CopyAxes axes, const T *from, T *to, T value, int64_t count) {
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
@@ -40,15 +40,15 @@ __global__ void copy_strided(CopyAxes axes, const T *from, T *to, T value, int64
   }
 }
 
-// One block a square of kSide x kSide at a time, which goes through shared memory: along the last but one axis `from`
-// is dense, along the last one `to` is, so that both are met line by line.
+// One block copies one square of kSide x kSide at a time through shared memory: `from` is dense along the last axis but
+// one, `to` along the last, so that both are accessed line by line.
 constexpr int64_t kSide = 32;
-constexpr unsigned kLines = 8;  // of a square, at a time
+constexpr unsigned kLines = 8;  // of a square, copied at a time
 
 template <typename T>
 __global__ void copy_squares(CopyAxes axes, const T *from, T *to, int64_t count) {
   constexpr int kPitch =
-      int(kSide) + (sizeof(T) < 4 ? int(4 / sizeof(T)) : 1);  // a column is in as many banks as lines
+      int(kSide) + (sizeof(T) < 4 ? int(4 / sizeof(T)) : 1);  // so that the elements of a column lie in different banks
   COHORT_SHARED(T, square, [kSide][kPitch]);
   const int last = int(axes.num_axes) - 1;
   const int64_t rows = axes.lengths[last - 1], columns = axes.lengths[last];
@@ -74,7 +74,7 @@ __global__ void copy_squares(CopyAxes axes, const T *from, T *to, int64_t count)
   }
 }
 
-// Whether it pays: else most of a square would be empty.
+// Whether squares pay off: for short axes most of a square would be empty.
 bool goes_by_squares(const CopyAxes &axes, const void *from) {
   constexpr int64_t kLeast = 8;
   const int64_t last = axes.num_axes - 1;
@@ -101,7 +101,7 @@ void launch_copy(const CopyAxes &axes, const void *from, void *to, const void *v
          element, count);
 }
 
-// Behind the axes that are there. Those of length 1 are left out.
+// Appends an axis, unless it has length 1.
 void add(const StridedCopy::Axis &axis, CopyAxes *axes) {
   if (axis.length == 1) return;
   if (axes->num_axes == kMaxAxes) throw Error(Code::kUnsupported, text("a copy along more than ", kMaxAxes, " axes"));

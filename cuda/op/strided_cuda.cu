@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of strided_cuda.hpp: one interprets all functors; the choice is the same for all threads.
+// The kernels of strided_cuda.hpp. One kernel interprets all functors; the branch is the same for all threads.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -12,7 +12,7 @@ namespace strided {
 
 namespace {
 
-// How operands lie as an index goes over axes, the outermost first: a stride of 0 repeats.
+// Strides of the operands along the axes of an index, the outermost first; a stride of 0 repeats.
 struct Walk {
   int64_t num_axes = 0;
   int64_t lengths[kMaxAxes] = {}, strides[3][kMaxAxes] = {};
@@ -28,7 +28,7 @@ struct Functor {
   C s, t;
 };
 
-// On int64_t, what has a meaning of its own there.
+// On int64_t, only functors that are defined for integers.
 template <typename F, typename C, bool kInteger>
 __device__ C apply(const Functor<C> &f, C a, C b, C c) {
   if constexpr (kInteger || !std::is_integral_v<C>) return F::template of<C>(a, b, c, f.s, f.t);
@@ -47,14 +47,14 @@ __device__ C interpret(const Functor<C> &f, C a, C b, C c) {
   return C(0);
 }
 
-// Adds to each operand's offset what the index is away along the walk.
+// Adds the offset of element `index` to the offset of each operand.
 __device__ void step_to(const Walk &walk, int64_t index, int64_t (&offsets)[3]) {
   for (int axis = int(walk.num_axes) - 1; axis > 0; --axis) {
     const int64_t along = index % walk.lengths[axis];
     index /= walk.lengths[axis];
     for (int k = 0; k < 3; ++k) offsets[k] += along * walk.strides[k][axis];
   }
-  for (int k = 0; k < 3; ++k) offsets[k] += index * walk.strides[k][0];  // of no axes: index and strides are 0
+  for (int k = 0; k < 3; ++k) offsets[k] += index * walk.strides[k][0];  // without axes, index and strides are 0
 }
 
 template <typename C>
@@ -113,13 +113,13 @@ __device__ A finished(Finish finish, A result, int64_t terms) {
   return A(finish == Finish::kRoot ? sqrt(double(result)) : double(result) / double(terms));
 }
 
-// How the terms of results are shared out: `parts` for each result, each the work of `width` neighbouring threads.
+// How the terms of each result are divided: into `parts`, each of which `width` neighbouring threads sum.
 struct Share {
   int64_t width, parts, terms;
 };
 
-// The threads of a part combine every width-th term in order, then what they have is combined as a tree; the parts of
-// a result are joined in order (join_parts): the same bits at every launch.
+// Each thread of a part combines every width-th term in order, then the threads combine their values as a tree; the
+// parts of a result are joined in order (join_parts). Every launch gives the same bits.
 template <typename C>
 __global__ void reduce(Functor<C> f, Reduction reduction, Operands operands, Walk kept, Walk reduced, Share share,
                        Elements out, Wide<C> *parts, int64_t count) {
@@ -175,7 +175,7 @@ int64_t length_of(const Shape &shape, int axis, int rank) {
   return axis < missing ? 1 : shape[axis - missing];
 }
 
-// Over the axes of `large` that `out` has, or (reduced) lacks. Throws where there are too many.
+// Walks over the axes of `large` that `out` has or, with `reduced`, lacks. Throws if there are too many.
 Walk make_walk(const Shape &large, const Shape &out, bool reduced, const Shape *const (&operands)[3]) {
   const int rank = large.rank();
   std::vector<int64_t> strides[3];
@@ -205,7 +205,7 @@ Walk make_walk(const Shape &large, const Shape &out, bool reduced, const Shape *
   return walk;
 }
 
-// Enough threads to keep the device busy, and no more of them for one result than there are terms.
+// Enough threads to keep the device busy, but no more per result than it has terms.
 Share share_of(int64_t count, int64_t terms) {
   constexpr int64_t kBusy = 132 * 1024, kTermsPerPart = 16384, kMostParts = 512;
   Share share{1, 1, terms};
@@ -219,7 +219,7 @@ Share share_of(int64_t count, int64_t terms) {
 template <typename C>
 class StridedResult {
  public:
-  StridedResult(const StepSpec &spec, const Source &source, const Reduction &reduction, int output)
+  StridedResult(const StepSpec &spec, const StridedCall &source, const Reduction &reduction, int output)
       : reduction_(reduction),
         inputs_{source.call.a, source.call.b, source.call.c},
         output_(output),
@@ -227,7 +227,7 @@ class StridedResult {
         kept_(make_walk(source.large, source.out, false, source.operands)),
         reduced_(make_walk(source.large, source.out, true, source.operands)),
         count_(source.out.size()) {
-    const bool whole = !dtype_is_float(dtype_);  // integers take numbers without their fractions
+    const bool whole = !dtype_is_float(dtype_);  // for integers the numbers lose their fractions
     const auto number = [=](double value) { return cast_element<C>(whole ? std::trunc(value) : value); };
     functor_ = {source.call.code, number(source.call.s), number(source.call.t)};
     int64_t terms = 1;
@@ -270,7 +270,7 @@ class StridedResult {
 
 }  // namespace
 
-void StridedCuda::add(StepSpec &spec, Dtype dtype, const Source &source, int output, const Reduction &reduction) {
+void StridedCuda::add(StepSpec &spec, Dtype dtype, const StridedCall &source, int output, const Reduction &reduction) {
   dispatch_compute(dtype, pointwise_in_integers(source.call.code), [&](auto c) {
     auto result = std::make_shared<StridedResult<decltype(c)>>(spec, source, reduction, output);
     spec.scratch_bytes = std::max(spec.scratch_bytes, result->scratch_bytes());
@@ -278,7 +278,7 @@ void StridedCuda::add(StepSpec &spec, Dtype dtype, const Source &source, int out
   });
 }
 
-Source source_of(const StepSpec &spec, const PointwiseCall &call, const Shape &large, size_t output) {
+StridedCall source_of(const StepSpec &spec, const PointwiseCall &call, const Shape &large, size_t output) {
   const auto shape = [&](int input) { return input < 0 ? nullptr : &spec.inputs[size_t(input)].shape; };
   return {call, {shape(call.a), shape(call.b), shape(call.c)}, large, spec.outputs[output].shape};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any functor of op/pointwise.hpp on operands that broadcast to one shape, and the sum (or product, maximum ...) of its
-// results over axes: the kernels of the broadcasting rules and of the reductions, and of the gradients of both; of
-// other element types than float and double, also those of the rules without broadcasting.
+// Applies a functor of op/pointwise.hpp to operands that broadcast to one shape, and sums its results (or takes their
+// product, maximum ...) over axes. Used for the broadcasting rules, the reductions, and the gradients of both; for
+// element types other than float and double also for the rules without broadcasting.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@
 namespace cohort {
 namespace strided {
 
-// A functor of inputs, which have these shapes (null: not used), broadcast to `large` and reduced to `out`.
-struct Source {
+// A functor of inputs with these shapes (null: not used), broadcast to `large` and reduced to `out`.
+struct StridedCall {
   PointwiseCall call;
   const Shape *operands[3];
   Shape large, out;
@@ -26,9 +26,9 @@ inline constexpr Reduction kPlainSum{PointwiseCode::kCopy, Reduction::Combine::k
 
 class StridedCuda final : public Kernel {
  public:
-  // Computed as arrays of `dtype` are.
-  void add(StepSpec &spec, Dtype dtype, const Source &source, int output, const Reduction &reduction = kPlainSum);
-  // The last output first: the first one may lie where an input is.
+  // Adds the computation of one output, in the compute type of `dtype`.
+  void add(StepSpec &spec, Dtype dtype, const StridedCall &source, int output, const Reduction &reduction = kPlainSum);
+  // The last output first: the first one may be one of the inputs.
   void run(const Args &args, const Lane &lane) const override {
     for (size_t i = runs_.size(); i-- > 0;) runs_[i](args, lane);
   }
@@ -37,9 +37,9 @@ class StridedCuda final : public Kernel {
   std::vector<std::function<void(const Args &, const Lane &)>> runs_;
 };
 
-Source source_of(const StepSpec &spec, const PointwiseCall &call, const Shape &large, size_t output);
+StridedCall source_of(const StepSpec &spec, const PointwiseCall &call, const Shape &large, size_t output);
 
-// A copy that repeats `data` along axes of length 1, and its gradient, a sum.
+// Repeats `data` along its axes of length 1; the gradient is a sum.
 std::unique_ptr<Kernel> make_repeated(StepSpec &spec, const Shape &data, const Shape &repeated);
 std::unique_ptr<Kernel> make_repeated_backward(StepSpec &spec, const Shape &data, const Shape &repeated);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SyncBatchNorm in the training of a group: each device finds sums of its part in double and copies them to the host's
-// memory, each takes those of all and puts them together as all others do (ChannelStats).
+// SyncBatchNorm in the training of a group: each device computes sums of its part in double and copies them to host
+// memory; then each reads the sums of all devices and combines them in the same order (ChannelStats).
 #include "cuda/op/batch_norm.cuh"
 #include "device/kernel_table.hpp"
 
@@ -9,17 +9,17 @@ namespace {
 
 using namespace batch_norm;
 
-// What all devices have found, one behind the other in the device's memory.
+// The sums that all devices have found, one after the other in device memory.
 struct FoundOfAll {
   double *first;
   int64_t num, size;
   __device__ ChannelStats of(int64_t device) const { return {first + device * size}; }
 };
 
-// The blocks of a step. Scratch memory: while it finds, the own block and sums of parts; later those of all.
-class Blocks {
+// The blocks of statistics of a step. Scratch memory: first its own block and sums of parts, later the blocks of all.
+class StatisticsBlocks {
  public:
-  Blocks(StepSpec *spec, size_t num, int64_t channels, int64_t num_sums)
+  StatisticsBlocks(StepSpec *spec, size_t num, int64_t channels, int64_t num_sums)
       : num_(num), size_(ChannelStats::size(channels)) {
     spec->share_bytes = bytes();
     spec->scratch_bytes = std::max(num_ * bytes(), bytes() + size_t(num_sums) * sizeof(double));
@@ -50,7 +50,7 @@ class Blocks {
 template <typename C>
 struct MomentsOfAll {
   FoundOfAll found;
-  __device__ Moments<C> operator()(int64_t c) const {
+  __device__ NormMoments<C> operator()(int64_t c) const {
     JoinedMoments all;
     for (int64_t d = 0; d < found.num; ++d) all.add(found.of(d), c);
     return {C(all.mean), C(all.variance())};
@@ -65,10 +65,11 @@ struct SquaredFromMean {
   }
 };
 
-// A forward kernel, as the backward one knows it.
+// The part of the forward kernel that the backward kernel uses.
 struct SharesStatistics : Kernel {
-  SharesStatistics(const Blocks &given, std::shared_ptr<const Layout> lies) : blocks(given), layout(std::move(lies)) {}
-  const Blocks blocks;
+  SharesStatistics(const StatisticsBlocks &given, std::shared_ptr<const Layout> lies)
+      : blocks(given), layout(std::move(lies)) {}
+  const StatisticsBlocks blocks;
   const std::shared_ptr<const Layout> layout;  // of data and result
 };
 
@@ -83,7 +84,7 @@ class SyncBatchNormCuda final : public SharesStatistics {
   }
 
   void publish_share(const Args &args, const Lane &lane) const override {
-    const Extent e = normalises_.extent();
+    const ChannelExtent e = normalises_.extent();
     const Elements x = elements_of(args.inputs[0], normalises_.dtype());
     const ChannelStats own = blocks.own(args);
     double *const sums = blocks.sums(args);
@@ -106,8 +107,8 @@ class SyncBatchNormCuda final : public SharesStatistics {
   }
 
  private:
-  static Blocks blocks_of(StepSpec *spec) {
-    const Extent e = extent_of(spec->attrs_as<BatchNormAttrs>(), spec->inputs[0]);
+  static StatisticsBlocks blocks_of(StepSpec *spec) {
+    const ChannelExtent e = extent_of(spec->attrs_as<BatchNormAttrs>(), spec->inputs[0]);
     return {spec, size_t(spec->num_replicas), e.channels, e.channels * parts_of(e)};
   }
   const Normalises<C> normalises_;
@@ -116,15 +117,15 @@ class SyncBatchNormCuda final : public SharesStatistics {
 
 template <typename C>
 struct GradientSums {
-  Gradients<C> g;
+  NormGradients<C> g;
   __device__ Sums<double, 2> operator()(int64_t channel, int64_t place) const {
     const double gradient = double(g.gradient(nullptr, place));
     return {{gradient, gradient * double(g.normal(channel, place))}};
   }
 };
 
-// Inputs: head gradients (1 or 3, the first counts), data, gamma. Gradients of gamma and beta are of the own part: a
-// group adds them up.
+// Inputs: head gradients (1 or 3, the first counts), data, gamma. Gradients of gamma and beta cover the own
+// part only: the group adds them up.
 template <typename C>
 class SyncBatchNormBackwardCuda final : public Kernel {
  public:
@@ -153,8 +154,8 @@ class SyncBatchNormBackwardCuda final : public Kernel {
   }
 
   void run(const Args &args, const Lane &lane) const override {
-    const Extent e = e_;
-    const Gradients<C> g = gradients(args);
+    const ChannelExtent e = e_;
+    const NormGradients<C> g = gradients(args);
     const FoundOfAll found = blocks_.take(args, lane);
     const auto own = int64_t(args.shares->own);
     C *const dgamma = args.out<C>(1), *const dbeta = args.out<C>(2);
@@ -178,14 +179,14 @@ class SyncBatchNormBackwardCuda final : public Kernel {
   }
 
  private:
-  Gradients<C> gradients(const Args &args) const { return {args, attrs_, e_, heads_, dtype_}; }
+  NormGradients<C> gradients(const Args &args) const { return {args, attrs_, e_, heads_, dtype_}; }
   const BatchNormAttrs attrs_;
   const int heads_;
-  const Extent e_;
+  const ChannelExtent e_;
   const int64_t parts_;
   const Dtype dtype_;
   const bool fixes_gamma_;
-  const Blocks blocks_;
+  const StatisticsBlocks blocks_;
 };
 
 template <template <typename> class K>
@@ -198,7 +199,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   spec.inputs[0].layout = spec.outputs[0].layout = layout_for(spec.attrs_as<BatchNormAttrs>(), spec.inputs[0]);
   return make_in<SyncBatchNormCuda>(spec);
 }
-// Head gradient, data and gradient lie as the forward step had its data.
+// Head gradient, data and gradient have the layout of the forward step's data.
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const size_t data = spec.attrs_as<BatchNormAttrs>().output_mean_var ? 3 : 1;
   spec.inputs[0].layout = spec.inputs[data].layout = spec.outputs[0].layout =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameter updates: the formulas of op/update_math.hpp, one thread an element. Inputs of a weight are weight,
-// gradient, states[, weight in float32], of whatever types; the new weight may lie where the old one is.
+// Parameter updates: the formulas of op/update_math.hpp, one thread per element. Inputs of a weight are weight,
+// gradient, states[, weight in float32], of any types; the new weight may overwrite the old one.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -12,8 +12,8 @@
 namespace cohort {
 namespace {
 
-// The numbers of a run come with it (Args::numbers); those of an operator that is run by itself are its attributes,
-// and for AdamW the scale of gradients is its last input.
+// An optimizer passes the numbers of a run (Args::numbers); an operator that runs by itself takes them from its
+// attributes, and for AdamW the scale of gradients from its last input.
 template <typename Formula, typename A, typename C, bool kMaster>
 class UpdateCuda final : public Kernel {
  public:
@@ -31,7 +31,7 @@ class UpdateCuda final : public Kernel {
 
  private:
   const UpdateNumbers<double> own_;
-  const OneUpdate update_;
+  const WeightUpdate update_;
 };
 
 template <typename Formula, typename A, bool kMaster = false>
@@ -85,11 +85,11 @@ class MpLambPhase1Cuda final : public Kernel {
 
  private:
   const UpdateNumbers<double> numbers_;
-  const OneUpdate update_;
+  const WeightUpdate update_;
   const Dtype dtype_;
 };
 
-// ---- what updates over several arrays need
+// ---- helpers for updates over several arrays
 
 class MultiSumSqCuda final : public Kernel {
  public:
@@ -120,7 +120,7 @@ class AllFiniteCuda final : public Kernel {
     for (size_t k = 0; k < arrays_.size(); ++k) {
       const Elements x = elements_of(args.inputs[k], arrays_[k].dtype);
       for_each(lane, arrays_[k].shape.size(), [=] __device__(int64_t i) {
-        if (!isfinite(load<double>(x, i))) *out = 0;  // all that write, write this
+        if (!isfinite(load<double>(x, i))) *out = 0;  // all threads that write, write the same
       });
     }
   }
@@ -130,7 +130,7 @@ class AllFiniteCuda final : public Kernel {
   std::vector<TensorSpec> arrays_;
 };
 
-// The history is a number a row: the mean square of its gradient. A warp a row.
+// The history has one number per row: the mean square of its gradient. One warp per row.
 class GroupAdagradCuda final : public Kernel {
  public:
   explicit GroupAdagradCuda(const StepSpec &spec)

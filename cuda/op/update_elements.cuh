@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of parameter updates have in common: the formulas of op/update_math.hpp over the arrays of one weight,
-// one thread an element, with numbers that come with a run or lie in the device's memory; and sums of squares.
+// Shared by kernels of parameter updates: the formulas of op/update_math.hpp over the arrays of one weight, one thread
+// per element, with numbers that are passed with a run or are in device memory; and sums of squares.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace cohort {
 
 using RunNumbers = RunValue<UpdateNumbers<double>>;
 
-// Numbers that inputs hold; null: those of the run count.
+// Numbers in device memory; null: the number of the run is used.
 struct DeviceNumbers {
   const float *lr, *wd, *rescale;
   Elements weight_norm, step_norm;  // by which lr is scaled, as the update's Scale has it
@@ -21,7 +21,7 @@ struct DeviceNumbers {
 
 struct UpdateArrays {
   Elements weight, grad, states[3], out;
-  bool master;  // the new weight goes back to `weight`, too
+  bool master;  // the new weight is also written to `weight`
 };
 
 struct NoScale {
@@ -33,7 +33,7 @@ struct LambNorms {
   }
 };
 
-// `scaled` updates do nothing where the scale is 0 or not finite: the output is the weight.
+// `scaled` updates do nothing if the scale is 0 or not finite: the output is the weight.
 template <typename Formula, typename C, typename Scale>
 __global__ void update_elements(UpdateArrays arrays, RunNumbers given, DeviceNumbers device, bool scaled,
                                 int64_t count) {
@@ -60,14 +60,14 @@ __global__ void update_elements(UpdateArrays arrays, RunNumbers given, DeviceNum
   }
 }
 
-// One weight: where its arrays lie among inputs and outputs.
-struct OneUpdate {
+// The positions of the arrays of one weight among inputs and outputs.
+struct WeightUpdate {
   int weight, grad, first_state, num_states, output;
   bool master;
   Dtype dtypes[6];  // weight, gradient, states, output
   int64_t count;
 
-  OneUpdate(const StepSpec &spec, int states, bool has_master, int first, int out)
+  WeightUpdate(const StepSpec &spec, int states, bool has_master, int first, int out)
       : weight(has_master ? first + 2 + states : first),
         grad(first + 1),
         first_state(first + 2),
@@ -101,11 +101,11 @@ void launch_update(const UpdateArrays &arrays, const RunNumbers &numbers, const 
 }
 inline RunNumbers fixed(const UpdateNumbers<double> &numbers) { return {nullptr, numbers}; }
 
-// ---- sums of squares: in parts, a warp each, which are joined in order
+// ---- sums of squares: in parts, one warp each, which are added up in order
 
 constexpr int64_t kSquareParts = 512;
 
-// *sum, in device memory, of value(i) for i < count; its root where asked for. `parts` has kSquareParts elements.
+// *sum, in device memory, of value(i) for i < count; its root if `root`. `parts` has kSquareParts elements.
 template <typename Value>
 void sum_squares_of(const Lane &lane, int64_t count, double *parts, const Elements &sum, bool root,
                     const Value &value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// UpSampling: one thread an element, also backward, where an element gathers its gradient.
+// UpSampling: one thread per element, also backward, where an element gathers its gradient.
 #include <vector>
 
 #include "cuda/op/elements.cuh"
@@ -9,10 +9,10 @@
 namespace cohort {
 namespace {
 
-// ---- UpSampling, nearest: inputs side by side or added up; bilinear: each small element puts the filter on the large
-// image from its place * scale - pad on
+// ---- UpSampling, nearest: inputs are joined along channels or added up; bilinear: each element of the small image
+// adds the filter to the large image, from its place * scale - pad on
 
-struct Enlarged {
+struct EnlargedImage {
   int64_t channels, height, width, first, repeat_y, repeat_x;
 };
 
@@ -33,7 +33,7 @@ class UpNearestCuda final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     const int64_t height = height_, width = width_, channels = channels_;
     for (size_t k = 0; k < images_.size(); ++k) {
-      const Enlarged e = images_[k];
+      const EnlargedImage e = images_[k];
       if (backward_ && !args.outputs[k]) continue;
       const Elements small = elements_of(backward_ ? args.outputs[k] : args.inputs[k], dtype_);
       const Elements large = elements_of(backward_ ? args.inputs[0] : args.outputs[0], dtype_);
@@ -65,12 +65,12 @@ class UpNearestCuda final : public Kernel {
   const bool backward_, sums_;
   const Dtype dtype_;
   int64_t batch_, channels_, height_, width_;
-  std::vector<Enlarged> images_;
+  std::vector<EnlargedImage> images_;
 };
 
-struct Filtered {
+struct BilinearSizes {
   int64_t batch, channels, height, width, scale, kernel, pad;
-  Filtered(const UpSamplingAttrs &a, const Shape &small)
+  BilinearSizes(const UpSamplingAttrs &a, const Shape &small)
       : batch(small[0]),
         channels(small[1]),
         height(small[2]),
@@ -91,7 +91,7 @@ class UpBilinearCuda final : public Kernel {
         e_(spec.attrs_as<UpSamplingAttrs>(), spec.inputs[backward ? 1 : 0].shape),
         dtype_(spec.inputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
-    const Filtered e = e_;
+    const BilinearSizes e = e_;
     const auto in = [&](int i) { return elements_of(args.inputs[i], dtype_); };
     const Elements x = in(backward_ ? 1 : 0), w = in(backward_ ? 2 : 1), head = in(0);
     const Elements first = elements_of(args.outputs[0], dtype_);
@@ -149,7 +149,7 @@ class UpBilinearCuda final : public Kernel {
 
  private:
   const bool backward_;
-  const Filtered e_;
+  const BilinearSizes e_;
   const Dtype dtype_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests that look into the library: the functions of cudasim.h in the backend that it loads, which is to be the
-// simulated one, with four GPUs. To be asked for before any device is.
+// For tests that link the library's objects: finds the functions of cudasim.h in the simulated backend, and makes the
+// library load that one, with four GPUs. Call CONTROL before the first use of a device.
 #pragma once
 
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ inline std::string own_path() {
   return std::string(program, size_t(length));
 }
 
-// Whether a test passes in a process of its own, which has `setting` (NAME=value) in its environment from the start.
+// Whether a test passes in a process of its own, started with `setting` (NAME=value) in its environment.
 inline bool passes_again_with(const std::string &setting, const std::string &test) {
   return std::system((setting + " '" + own_path() + "' " + test + " >/dev/null").c_str()) == 0;
 }
@@ -41,8 +41,9 @@ Function *find_control(const char *name) {
 }
 #define CONTROL(name) find_control<decltype(name)>(#name)
 
-// What work held is let go of a while after it has ended. Who finds no memory waits for that: so does this.
-inline void wait_until_let_go() {
+// Waits until finished work has released what it held, which happens a while after it has ended: an allocation that
+// finds no memory waits for that before it fails.
+inline void wait_until_released() {
   try {
     cohort::get_device({cohort::DeviceType::kGpu, 0})->allocate(size_t(1) << 50);
   } catch (const cohort::Error &error) {
@@ -50,12 +51,12 @@ inline void wait_until_let_go() {
   }
 }
 
-// Whether `use` leaves nothing behind that is counted. Of what is kept for later there is as much as was ever in use at
-// once, which may be more the next time, but not each time.
+// Whether `use` leaves none of the counts higher. Caches hold as much as was ever in use at once, so a count may rise
+// between two calls, but not at each of 20.
 template <typename Use, typename... Counts>
 bool leaves_nothing(const Use &use, const Counts &...counts) {
   const auto now = [&] {
-    wait_until_let_go();
+    wait_until_released();
     return std::array<size_t, sizeof...(counts)>{size_t(counts())...};
   };
   auto before = now();

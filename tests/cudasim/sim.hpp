@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated CUDA runtime: devices, contexts, streams, memory. One thread at a time is inside, and whoever waits for
-// queued work does it himself. Read by the files of this folder alone; cuda/ sees NVIDIA's headers.
+// The simulated CUDA runtime: devices, contexts, streams, memory. One mutex guards all of it; a thread that waits for
+// queued work runs that work itself. Included by the files of this folder only; cuda/ sees NVIDIA's headers.
 //
-// Streams are adversaries: which of them goes on next is drawn by lot, and all of them as late as can be.
+// The order between streams is hostile: the next stream is drawn at random, and work runs as late as possible.
 #pragma once
 
 #include <cuda.h>
@@ -30,12 +30,12 @@ struct Mark {
   bool done = false;
 };
 
-// A collective of several streams: runs when it is at the head of each.
-struct Meeting {
+// A collective operation of several streams: runs when it is at the head of each.
+struct Rendezvous {
   size_t num_expected = 0;
   std::vector<CUstream_st *> streams;
   std::function<void()> run;
-  bool met = false;
+  bool done = false;
 };
 
 struct GraphRun;
@@ -45,10 +45,10 @@ struct Op {
   std::function<void()> run = nullptr;
   std::shared_ptr<Mark> after = nullptr;  // it waits for this
   std::shared_ptr<Mark> mark = nullptr;   // done when it has run
-  std::shared_ptr<Meeting> meeting = nullptr;
-  bool on_host = false;                       // a function of the host: nothing is locked while it runs
-  bool by_driver = false;                     // memory is taken and given back though the device stands still
-  std::shared_ptr<GraphRun> graph = nullptr;  // a node at a time
+  std::shared_ptr<Rendezvous> rendezvous = nullptr;
+  bool on_host = false;                       // a host function: runs without the mutex
+  bool by_driver = false;                     // allocating and freeing: runs although the device hangs
+  std::shared_ptr<GraphRun> graph = nullptr;  // runs one node at a time
 };
 
 // ---- memory (sim_memory.cc)
@@ -76,16 +76,16 @@ struct Device {
 struct Simulator {
   Simulator();
 
-  std::mutex mutex;  // guards all that follows
+  std::mutex mutex;  // guards all members below
   std::condition_variable changed;
   pid_t process;
   std::mt19937_64 random;
   bool lazy = true;
-  bool peers = true;  // devices reach each other's memory
+  bool peers = true;  // devices can access each other's memory
   int num_devices = 2;
   size_t device_bytes = size_t(1) << 30;
   Device devices[kMaxDevices];
-  std::set<CUstream_st *> streams;  // also those that were destroyed with work in them
+  std::set<CUstream_st *> streams;  // also destroyed ones with unfinished work
   std::set<CUevent_st *> events;
   std::set<CUgraph_st *> captured;
   std::set<CUgraphExec_st *> graphs;
@@ -95,27 +95,27 @@ struct Simulator {
   void be_machine(int capability, int units, int clock, int memory_clock, int bus_bits);
   bool aborts_hang = false, kernels_are_empty = false;
   size_t cudnn_version = 0;
-  int driver_version = 0;  // of CUDA, that it serves; 0: there is no driver
+  int driver_version = 0;  // the CUDA version it supports; 0: no driver
   bool driver_serves() const { return driver_version / 1000 >= CUDART_VERSION / 1000; }
   std::set<std::pair<int, uint64_t>> used_code;  // by device
-  std::thread::id launching;                     // who gives a collective to several devices now
-  bool unloading = false;                        // the process ends: no call does anything any more
+  std::thread::id launching;                     // the thread that is queueing a collective on several devices
+  bool unloading = false;                        // the process ends: calls do nothing
   std::string reports;
   std::map<uintptr_t, Block> blocks;  // by the first byte of their pages
   std::vector<Block *> opened;
   size_t bytes_pinned = 0;
-  // What runs now.
+  // The operation that is running.
   int running_device = -1;
   const char *running = "";
 
   uint64_t draw(uint64_t below) { return random() % below; }
 
-  // Memory. Device pages can be touched only by what runs on their device.
+  // Memory. Pages of a device are accessible only to operations that run on that device.
   Block *allocate(int device, size_t bytes, Block::State state);
   void set_live(Block &block);
   void free_block(Block &block);
   Block *find(const void *address);  // also freed ones
-  // Null, and the reason, where these bytes are not those of one live block of this device (-1: pinned, -2: any).
+  // Null, and *why, if these bytes are not within one live block of this device (-1: pinned, -2: any).
   Block *find_live(const void *address, size_t bytes, int device, std::string *why);
   void open(Block &block);
   void close_all();
@@ -124,41 +124,41 @@ struct Simulator {
 
   // Work.
   void enqueue(CUstream_st *stream, Op op);
-  void launch(CUstream_st *stream, Op op);  // the same of a kernel, of ours or of a library's
-  void progress();                          // some of what is queued, perhaps
-  // Goes on until `done` holds. False: nothing can go on.
+  void launch(CUstream_st *stream, Op op);  // the same for a kernel, ours or a library's
+  void progress();                          // may run some of the queued work
+  // Runs work until `done` holds. False: no stream can go on.
   bool run_until(std::unique_lock<std::mutex> &lock, const std::function<bool()> &done);
   bool run_one(std::unique_lock<std::mutex> &lock);
   bool can_go_on(const CUstream_st &stream) const;
   void run_op(std::unique_lock<std::mutex> &lock, CUstream_st *stream, const Op &op);
   void run_node(std::unique_lock<std::mutex> &lock, CUstream_st *stream, GraphRun *graph);
-  void spoil(CUstream_st &stream, const std::string &why);  // its capture
-  bool may_go_on() const;                                   // if somebody aborts a collective, or lets a device go on
+  void spoil(CUstream_st &stream, const std::string &why);  // invalidates its capture
+  bool may_go_on() const;  // another thread may still abort a collective or let a device go on
   void report(const std::string &what);
-  // A call that may wait for devices: not while somebody else launches a collective, of which one may have begun.
+  // For calls that may wait for devices: reports if another thread is queueing a collective, of which a part may run.
   void check_no_launch(const char *call);
-  // A call about something of a device, which is to be the current one.
+  // For calls about an object of a device: reports if that is not the current device.
   void check_current(int device, const char *call);
-  // Code is launched, which the driver loads the first time on each device: that may wait for the device.
+  // For launches of code, which the driver loads at its first launch on each device and may wait for the device then.
   void use_code(uint64_t code, CUstream_st *stream, const char *what);
   void fault(int device, cudaError_t error, const std::string &what);
 };
 
 Simulator &sim();
 
-// One call of CUDA: holds the lock, and has found out whether the call can be made at all.
+// One call of CUDA: holds the mutex; `refused` says why the call cannot be made.
 struct Call {
-  // A current context, which is made where there is none; kCertain: a call that fails only when its device has.
+  // kContext: needs a current context, which is created if there is none; kCertain: fails only after its device failed.
   enum Needs { kNothing, kCertain, kContext };
   Call(const char *name, Needs needs, bool unsafe_in_capture = false);
-  cudaError_t result(cudaError_t status) const;  // remembers a failure
+  cudaError_t result(cudaError_t status) const;  // sets the thread's last error
 
   std::unique_lock<std::mutex> lock;
   cudaError_t refused = cudaSuccess;
   CUctx_st *context = nullptr;
 };
 
-// Of the calling thread.
+// The state of the calling thread.
 struct ThreadState {
   std::vector<CUctx_st *> contexts;  // the last one is current
   cudaError_t last_error = cudaSuccess;
@@ -167,8 +167,8 @@ struct ThreadState {
 ThreadState &this_thread();
 CUctx_st *primary_context(int device);
 
-std::string in_words(const void *address);  // what lies there, for reports
-// A kernel runs between the two; whoever handled faults before, CMocka for one, does so again afterwards.
+std::string in_words(const void *address);  // describes an address, for reports
+// Called before and after a kernel runs: installs our fault handler, then restores the previous one, such as CMocka's.
 void take_faults();
 void give_faults_back();
 
@@ -190,7 +190,7 @@ struct CUgraph_st {
   struct Node {
     cudasim::Op op;
     std::vector<size_t> after;
-    std::vector<size_t> before = {};  // of one that is ready to be launched: what comes after it
+    std::vector<size_t> before = {};  // in an instantiated graph: the nodes that come after it
   };
   std::vector<Node> nodes;
   int device = 0;
@@ -202,10 +202,10 @@ struct CUgraphExec_st {
 };
 
 namespace cudasim {
-// One launch of a graph: its nodes in an order drawn from those that they allow, with other streams' work between them.
+// One launch of a graph: its nodes in a random order that the edges allow, with work of other streams between them.
 struct GraphRun {
   std::shared_ptr<const CUgraph_st> graph;
-  std::vector<size_t> num_waiting;  // by node: how many are not done that it comes after
+  std::vector<size_t> num_waiting;  // by node: how many of its predecessors are not done
   std::vector<size_t> ready;
 };
 
@@ -222,10 +222,10 @@ struct Capture {
 struct CUstream_st {
   CUctx_st *context = nullptr;
   std::deque<cudasim::Op> ops;
-  bool busy = false;       // a function of the host runs in it
+  bool busy = false;       // runs a host function
   bool destroyed = false;  // by its owner
   std::shared_ptr<cudasim::Capture> capture;
-  std::vector<size_t> captured;  // nodes that the next one comes after
+  std::vector<size_t> captured;  // predecessors of the next captured node
 };
 
 struct CUevent_st {

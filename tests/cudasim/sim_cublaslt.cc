@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt in plain loops, which keeps its callers to what they promised: alignments, workspace, leading dimensions.
-// Algorithms write their whole workspace.
+// cuBLASLt in plain loops. It enforces the alignments, workspace and leading dimensions that callers have promised, and
+// overwrites the whole workspace.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Description {
   const void *bias = nullptr;
 };
 
-// It lies in the library's own struct, which callers may copy.
+// Stored inside the library's own struct, which callers may copy.
 static_assert(sizeof(Description) <= sizeof(cublasLtMatmulDescOpaque_t) && std::is_trivially_copyable_v<Description>);
 
 struct Matrix {  // column-major
@@ -48,7 +48,7 @@ struct Preference {
 
 static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t));
 
-// It takes the depth in two halves where it may: is that of the first rounded to the type of the result?
+// rounds_parts: it sums the depth in two halves, and rounds the sum of the first to the type of the result.
 struct Algorithm {
   uint32_t alignments[4];
   uint64_t workspace, mark;
@@ -67,8 +67,8 @@ bool take(T *to, const void *value, size_t bytes) {
   return true;
 }
 
-// Of int8: rows of A and columns of B are read along the depth, in words of four; rows, depth and what lies between
-// columns and matrices are whole words. Sums are not scaled.
+// Whether a product of int8 is supported: rows of A and columns of B must be read along the depth, in words of four
+// bytes; rows, depth and the strides between columns and matrices must be whole words. Sums are not scaled.
 bool are_whole_supported(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c) {
   if (a.type != b.type || c.type != CUDA_R_32I || d.compute != CUBLAS_COMPUTE_32I || d.scale != CUDA_R_32I)
     return false;
@@ -97,7 +97,7 @@ bool fit(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c
          b.count == c.count;
 }
 
-// One kernel for all of these; odd, which no address of code is.
+// One code for all of these kernels; odd, so that it differs from every code address.
 uint64_t code_of(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c, const Algorithm &algorithm) {
   uint64_t code = 0;
   for (const auto part : {uint64_t(d.compute), uint64_t(d.transpose_a), uint64_t(d.transpose_b), uint64_t(d.epilogue),
@@ -193,7 +193,7 @@ const char *cublasLtGetStatusString(cublasStatus_t status) {
                                                  : "an invalid value";
 }
 
-// Structs that callers keep, as large as they are there.
+// Structs that callers allocate, with the sizes of the header.
 cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t made, size_t bytes, cublasComputeType_t compute,
                                                cudaDataType_t scale) {
   if (bytes != sizeof *made) return CUBLAS_STATUS_INVALID_VALUE;

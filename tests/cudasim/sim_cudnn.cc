@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN in plain loops, as far as cuda/cuda_cudnn.hpp knows it: convolutions and their gradients. It holds its callers
-// to what descriptors say, and recommends first what a caller must not take: engines that round or order sums
-// otherwise, some that cannot be used, some that want more memory than there is. Engines overwrite their whole
-// workspace.
+// cuDNN in plain loops, as far as cuda/cuda_cudnn.hpp declares it: convolutions and their gradients. It enforces what
+// the descriptors say, and first recommends engines that a caller must not take: some round or order sums differently,
+// some cannot be used, some need more memory than there is. Engines overwrite their whole workspace.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -43,7 +42,7 @@ struct Problem {
   std::shared_ptr<Problem> self() const { return std::make_shared<Problem>(*this); }
 };
 
-// What is known of an engine, and what it does.
+// An engine: its properties, and how its numbers differ from the right ones.
 struct Engine {
   int64_t index;
   std::vector<int> notes;
@@ -84,12 +83,12 @@ Numbers recommended(const Problem &p, int mode) {
     if (aligned) all.push_back(11);
   }
   all.push_back(41);
-  if (p.data.lengths[1] % 2 == 0) all.push_back(1);  // of others only the fallback knows
+  if (p.data.lengths[1] % 2 == 0) all.push_back(1);  // the fallback lists the others
   return all;
 }
 
 struct Attribute {
-  int of, type;  // whose it is: a descriptor's type; -1: of any operation
+  int of, type;  // the type of descriptor that has it; -1: any operation
   int64_t most;  // elements
 };
 const Attribute *known_attribute(int name) {
@@ -154,7 +153,7 @@ int wrong(const std::string &what, int status = Cudnn::kBadParameter) {
   last_error = what;
   return status;
 }
-// What a caller must never do, whatever comes of it.
+// Reports a call that is an error of the caller in any case.
 int reported(const std::string &what) {
   sim().report("cudnn: " + what);
   return wrong(what);
@@ -173,7 +172,7 @@ struct cohort::CudnnDescriptor {
   int type;
   bool finalized = false;
   std::map<int, std::vector<char>> values = {};
-  std::shared_ptr<Problem> problem = nullptr;  // of what has one
+  std::shared_ptr<Problem> problem = nullptr;  // if it has one
   int64_t engine = -1;
   CudnnHandle *handle = nullptr;  // of a plan
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
@@ -297,7 +296,7 @@ int finish_operation(CudnnDescriptor *d) {
   return Cudnn::kSuccess;
 }
 
-// Of the descriptor that it refers to.
+// Takes over the contents of the descriptor that it refers to.
 int inherit(CudnnDescriptor *d, const CudnnDescriptor *from, const char *what) {
   if (!from) return wrong(what);
   d->problem = from->problem;
@@ -305,7 +304,7 @@ int inherit(CudnnDescriptor *d, const CudnnDescriptor *from, const char *what) {
   return Cudnn::kSuccess;
 }
 
-// Whether it may serve to make a graph or a plan, on this thread.
+// Whether it can be used to create a graph or a plan, on this thread.
 int check_handle(const CudnnHandle *handle, const CUctx_st *context) {
   if (!library().handles.count(handle)) return reported("a graph or a plan has no handle");
   if (handle->device != context->device) return reported("the handle of a graph or a plan is of another device");
@@ -338,14 +337,14 @@ int finish_plan(CudnnDescriptor *d, const CUctx_st *context) {
   return engine_of(d->engine).supported ? int(Cudnn::kSuccess) : wrong("no such engine", Cudnn::kNotSupported);
 }
 
-// ---- what is computed
+// ---- computation
 
 struct Run {
   Problem p;
   Engine engine;
   const void *data, *filters, *result;
   void *workspace;
-  std::shared_ptr<bool> plan;  // false: it is no more
+  std::shared_ptr<bool> plan;  // false: it has been destroyed
 
   static bool reach(const void *data, size_t bytes, const char *what) {
     if (bytes == 0) return true;
@@ -414,11 +413,11 @@ struct Run {
     const Numbers &in = p.data.lengths, &kernel = p.filters.lengths, &out = p.result.lengths;
     const int64_t depth = kernel[1], outputs = kernel[0] / (in[1] / depth);
     const size_t n = p.stride.size();
-    // Of an axis: at each place of the result and of the kernel that meet the data, where all three lie.
-    struct Meeting {
+    // For each axis: the positions in data, filter and result of each term of the sum that lies inside the data.
+    struct AxisTerm {
       int64_t x, w, y;
     };
-    std::array<std::vector<Meeting>, 3> axes{{{{0, 0, 0}}, {{0, 0, 0}}, {{0, 0, 0}}}};
+    std::array<std::vector<AxisTerm>, 3> axes{{{{0, 0, 0}}, {{0, 0, 0}}, {{0, 0, 0}}}};
     for (size_t a = 0; a < n; ++a) {
       axes[a].clear();
       for (int64_t o = 0; o < out[a + 2]; ++o) {
@@ -434,9 +433,9 @@ struct Run {
           double *const x0 = x->data() + b * xs[0] + (o / outputs * depth + c) * xs[1];
           double *const w0 = w->data() + o * ws[0] + c * ws[1];
           double *const y0 = y->data() + b * ys[0] + o * ys[1];
-          for (const Meeting &i : axes[0]) {
-            for (const Meeting &j : axes[1]) {
-              for (const Meeting &k : axes[2]) {
+          for (const AxisTerm &i : axes[0]) {
+            for (const AxisTerm &j : axes[1]) {
+              for (const AxisTerm &k : axes[2]) {
                 double &xe = x0[i.x + j.x + k.x], &we = w0[i.w + j.w + k.w], &ye = y0[i.y + j.y + k.y];
                 if (p.of == Cudnn::kForward) {
                   ye += xe * we;
@@ -510,11 +509,11 @@ CUDNN_API int cudnnSetStream(CudnnHandle *handle, CUstream_st *stream) {
   if (stream && (!sim().streams.count(stream) || stream->context->device != handle->device)) {
     return reported("the stream is of another device than the handle");
   }
-  handle->stream = stream;  // null: that of all who name none
+  handle->stream = stream;  // null: the default stream
   handle->set_by = std::this_thread::get_id();
   handle->in_use = stream != nullptr;
   call.lock.unlock();
-  std::this_thread::yield();  // whoever may come in between
+  std::this_thread::yield();  // lets another thread come in between
   return Cudnn::kSuccess;
 }
 
@@ -601,7 +600,7 @@ CUDNN_API int cudnnBackendGetAttribute(const CudnnDescriptor *descriptor, int na
   if (call.refused) return failed(call.refused);
   if (!library().descriptors.count(descriptor)) return reported("a descriptor is asked that is not alive");
   if (!descriptor->finalized) return reported("a descriptor is asked that is not finalized");
-  const auto into = [&](int64_t i, int expected) {  // a descriptor that the caller has made
+  const auto into = [&](int64_t i, int expected) {  // a descriptor created by the caller
     auto *const made = static_cast<CudnnDescriptor **>(elements)[i];
     if (!library().descriptors.count(made) || made->type != expected || made->finalized)
       return (CudnnDescriptor *)nullptr;
@@ -675,7 +674,7 @@ CUDNN_API int cudnnBackendExecute(CudnnHandle *handle, CudnnDescriptor *plan, Cu
   if (run.engine.workspace && (!run.workspace || !is_aligned(run.workspace, 256))) {
     return reported("the workspace is missing, or not aligned");
   }
-  // One kernel for all problems of a type; odd, which no address of code is.
+  // One code for all problems of a type; odd, so that it differs from every code address.
   sim().use_code(2 * (uint64_t(run.engine.index) * 64 + uint64_t(run.p.of) * 4 + uint64_t(run.p.data.type)) + 1,
                  handle->stream, "a convolution");
   sim().launch(handle->stream, {"a convolution", run});

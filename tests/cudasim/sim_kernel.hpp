@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What g++ lacks to compile cuda/: included before everything else there. The built-in variables and functions of
-// kernels, and a launch that keeps the arguments until the stream comes to it.
+// CUDA's built-in variables and functions for g++, included before everything else when cuda/ is compiled here; and a
+// launch that keeps the arguments until the stream runs the kernel.
 #pragma once
 
-// host_defines.h leaves these alone where they are known.
+// host_defines.h does not redefine these.
 #ifndef __host__
 #define __host__
 #define __device__
@@ -11,6 +11,7 @@
 #endif
 
 #include <cuda_runtime.h>
+#include <math.h>  // nvcc declares its functions outside of std, too
 
 #include <cstdint>
 #include <cstring>
@@ -19,35 +20,35 @@
 #include <type_traits>
 #include <vector>
 
-// Where the thread that runs now stands.
+// The position of the running thread.
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 constexpr int warpSize = 32;
 
 namespace cudasim {
 
-// All threads of the block meet. `where` tells one barrier from another: a block meets at one of them.
-void meet_at_barrier();
+// Waits for all threads of the block.
+void wait_at_barrier();
 
-// All lanes of the mask meet, each with a value. Each gets the value of the lane that it names, or all ones where that
-// lane is not in the mask; with kBallot, the mask of those whose value is not 0.
+// Waits for all lanes of the mask, each with a value. Returns the value of lane `from_lane`, or all ones if that lane
+// is not in the mask; with kBallot, the mask of the lanes whose value is not 0.
 constexpr int kBallot = -1;
 uint64_t exchange(unsigned mask, uint64_t value, int from_lane);
 int lane();
 
-// Memory that the block's threads share, one piece for each `key`.
+// Shared memory of the block, one array per `key`.
 void *shared_memory(const void *key, size_t bytes, size_t alignment);
 
-// What a kernel is given. Pointers must be of the device's memory when it runs.
+// An argument of a kernel. Pointers must point to memory of the device when the kernel runs.
 struct Argument {
   uintptr_t word;
   int number;
-  bool is_pointer;  // else it may be one: a word within a struct
+  bool is_pointer;  // false: a word within a struct, which may be a pointer
 };
 
 template <typename T>
 void note_arguments(const T &value, int number, std::vector<Argument> *all) {
-  // Not is_trivially_copyable, of which g++ says no for closures that have captured constants.
+  // Not is_trivially_copyable, which g++ denies to closures that have captured constants.
   static_assert(std::is_trivially_copy_constructible_v<T> && std::is_trivially_destructible_v<T>,
                 "an argument of a kernel is copied byte by byte");
   if constexpr (std::is_pointer_v<T>) {
@@ -61,7 +62,7 @@ void note_arguments(const T &value, int number, std::vector<Argument> *all) {
   }
 }
 
-// `code` tells one kernel from another.
+// `code` identifies the kernel.
 cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const void *code, const char *kernel,
                            std::function<void()> one_thread, std::vector<Argument> arguments, size_t argument_bytes);
 
@@ -71,7 +72,7 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t *config, void (*kernel)(Param
   std::vector<Argument> arguments;
   int number = 0;
   std::apply([&](const Params &...value) { (note_arguments(value, number++, &arguments), ...); }, values);
-  // The members of the pack are in the name of this function.
+  // __PRETTY_FUNCTION__ holds the types of the pack, which name the kernel.
   return enqueue_kernel(
       *config, reinterpret_cast<const void *>(kernel), __PRETTY_FUNCTION__,
       [kernel, values] { std::apply(kernel, values); }, std::move(arguments), (sizeof(Params) + ... + 0));
@@ -87,16 +88,16 @@ T exchange_value(unsigned mask, T value, int from_lane) {
   return value;
 }
 
-// Where a shuffle among `width` lanes reads: from `to` if it is in the range of this lane, else from itself.
+// The lane from which a shuffle among `width` lanes reads: `to` if it is in the range of this lane, else this lane.
 inline int within(int to, int width) { return to / width == lane() / width && to >= 0 ? to : lane(); }
 
-// A load or store of so many bytes at once.
+// Checks a vector load or store of so many bytes.
 void check_vector(const void *address, size_t bytes);
 
 }  // namespace cudasim
 
 #define cudaLaunchKernelEx ::cudasim::launch_kernel
-// Of cuda_launch.hpp what cannot be a function.
+// The macros of cuda_launch.hpp.
 #define COHORT_SHARED(type, name, dims) \
   static const char name##_key = 0;     \
   using name##_type = type dims;        \
@@ -105,7 +106,7 @@ void check_vector(const void *address, size_t bytes);
 
 #define COHORT_CHECK_VECTOR(address, bytes) ::cudasim::check_vector(address, bytes)
 
-inline void __syncthreads() { cudasim::meet_at_barrier(); }
+inline void __syncthreads() { cudasim::wait_at_barrier(); }
 inline void __syncwarp(unsigned mask = ~0u) { cudasim::exchange(mask, 0, cudasim::kBallot); }
 template <typename T>
 T __shfl_sync(unsigned mask, T value, int from, int width = 32) {

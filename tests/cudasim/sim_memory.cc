@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory: pages that nobody can touch but what runs on their device, opened at the first touch; fresh memory
-// full of NaN; addresses that are never used again. A fault inside a kernel ends that kernel, as on a device.
+// Device memory: its pages are accessible only to operations that run on their device, and are opened at the first
+// access. New memory is filled with NaN, and addresses are never reused. A fault inside a kernel ends that kernel, as
+// on a device.
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -37,7 +38,7 @@ void protect(const Block &block, int how) {
   if (mprotect(block.pages, block.page_bytes, how) != 0) fail_hard("cudasim: mprotect");
 }
 
-// Bytes of a block's pages that are not its own.
+// Fills the bytes of the pages around a block with kGuard.
 void guard(const Block &block) {
   std::memset(block.pages, kGuard, size_t(block.data - block.pages));
   std::memset(block.end(), kGuard, size_t(block.pages + block.page_bytes - block.end()));
@@ -49,7 +50,7 @@ void guard(const Block &block) {
 
 bool is_guarded(const Block &block) {
 #ifdef __SANITIZE_ADDRESS__
-  return block.state == Block::State::kLive;  // whoever writes there has been reported
+  return block.state == Block::State::kLive;  // AddressSanitizer has reported writes there
 #else
   const auto whole = [](const char *from, const char *to) {
     return std::all_of(from, to, [](char byte) { return static_cast<unsigned char>(byte) == kGuard; });
@@ -58,9 +59,9 @@ bool is_guarded(const Block &block) {
 #endif
 }
 
-struct sigaction before;  // who handles faults while no kernel runs
+struct sigaction before;  // the fault handler while no kernel runs
 
-// What runs on a device touches its memory the first time, or touches what it must not; or the host does.
+// Called at an access to a protected page: a first access by an operation of the page's device, or an illegal one.
 void handle_fault(int number, siginfo_t *info, void *context) {
   Simulator &all = sim();
   void *const address = info->si_addr;
@@ -79,7 +80,7 @@ void handle_fault(int number, siginfo_t *info, void *context) {
   if (all.is_device_address(address)) {
     std::fprintf(stderr, "cudasim: the host touches %s\n", in_words(address).c_str());
   }
-  sigaction(number, &before, nullptr);  // and then the same happens again
+  sigaction(number, &before, nullptr);  // the access is repeated, with the previous handler
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ Block *Simulator::allocate(int device, size_t bytes, Block::State state) {
     if (!on.region) {
       void *const region = mmap(nullptr, kRegionBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (region == MAP_FAILED) fail_hard("cudasim: mmap");
-      madvise(region, kRegionBytes, MADV_DONTDUMP);  // of terabytes hardly anything is there
+      madvise(region, kRegionBytes, MADV_DONTDUMP);  // terabytes of addresses, hardly any of them in use
       on.region = static_cast<char *>(region);
     }
     on.region_used += kPage;  // between two blocks
@@ -198,7 +199,7 @@ void Simulator::open(Block &block) {
 
 void Simulator::close_all() { close_oldest(opened.size()); }
 
-// A kernel that still uses one of them opens it anew.
+// A kernel that still uses one of these blocks opens it again.
 void Simulator::close_oldest(size_t count) {
   const auto end = opened.begin() + std::ptrdiff_t(count);
   for (Block *const block : std::vector<Block *>(opened.begin(), end)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL for the devices of one process and one thread: collectives that start when all of their streams have come to
-// them. Ranks are summed in order.
+// NCCL for the devices of one process and one thread: a collective starts when all of its streams have reached it.
+// Ranks are summed in order.
 #pragma GCC visibility push(default)  // found by name, as the real ones are
 #include <nccl.h>
 #pragma GCC visibility pop
@@ -17,16 +17,16 @@ using namespace cudasim;
 
 namespace {
 
-struct Part {
+struct RankBuffers {
   const void *from;
   void *to;
 };
 
-struct Collective : Meeting {
+struct Collective : Rendezvous {
   size_t count = 0;
   ncclDataType_t type = ncclFloat32;
   ncclRedOp_t op = ncclSum;
-  std::vector<Part> parts;  // by rank
+  std::vector<RankBuffers> parts;  // by rank
 };
 
 struct Clique {
@@ -46,7 +46,7 @@ namespace {
 
 struct Posted {
   ncclComm_t comm;
-  Part part;
+  RankBuffers part;
   size_t count;
   ncclDataType_t type;
   ncclRedOp_t op;
@@ -106,14 +106,14 @@ void all_reduce(const Collective &all) {
     if (!reach(all.parts[r].from, bytes, device) || !reach(all.parts[r].to, bytes, device)) return;
   }
   std::vector<double> sums(all.count, 0.0);
-  for (const Part &part : all.parts)
+  for (const RankBuffers &part : all.parts)
     for (size_t i = 0; i < all.count; ++i) sums[i] += read(part.from, all.type, i);
-  for (const Part &part : all.parts)
+  for (const RankBuffers &part : all.parts)
     for (size_t i = 0; i < all.count; ++i)
       write(part.to, all.type, i, all.op == ncclAvg ? sums[i] / double(all.parts.size()) : sums[i]);
 }
 
-// With the lock held.
+// The mutex must be held.
 ncclResult_t post(const Posted &call) {
   Clique &clique = *call.comm->clique;
   auto &own = clique.posted[call.comm->rank];
@@ -138,7 +138,7 @@ ncclResult_t post(const Posted &call) {
   all->streams.push_back(call.stream);
   Op op;
   op.what = "a collective";
-  op.meeting = all;
+  op.rendezvous = all;
   sim().enqueue(call.stream, std::move(op));
   return ncclSuccess;
 }
@@ -176,13 +176,13 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-// What waits for others goes on without a result.
+// Collectives that wait for other ranks end without a result.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   std::unique_lock<std::mutex> lock(sim().mutex);
   sim().changed.wait(lock, [] { return !sim().aborts_hang; });
   comm->clique->aborted = true;
   for (const auto &calls : comm->clique->posted)
-    for (const auto &all : calls) all->met = true;
+    for (const auto &all : calls) all->done = true;
   sim().changed.notify_all();
   delete comm;
   return ncclSuccess;
@@ -225,7 +225,7 @@ ncclResult_t ncclGroupEnd() {
   for (const Posted &call : group) {
     const ncclResult_t result = post(call);
     if (first == ncclSuccess) first = result;
-    // Others' calls come in between.
+    // Lets calls of other threads come in between.
     sim().launching = std::this_thread::get_id();
     lock.unlock();
     std::this_thread::yield();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in the types of arrays, for the doubles of libraries.
+// Numbers in the types of arrays, for the simulated libraries.
 #pragma once
 
 #include <cuda_bf16.h>

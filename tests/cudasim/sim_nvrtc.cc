@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVRTC by a command that compiles for the host, once a test has named one (cudasim.h), and the driver's functions for
-// what it has made. Kernels that are loaded have one argument, FusedArrays (cuda/op/fused_source.hpp).
+// loading the result. Loaded kernels have one argument, FusedArrays (cuda/op/fused_source.hpp).
 #include <cuda.h>
 #include <dlfcn.h>
 #pragma GCC visibility push(default)  // found by name, as the real ones are
@@ -35,7 +35,7 @@ struct CUmod_st {
 struct CUfunc_st {
   CUmod_st *module;
   void (*kernel)(cohort::FusedArrays);
-  uint32_t *place;  // of the thread that runs: threadIdx, blockIdx, blockDim, gridDim
+  uint32_t *place;  // of the running thread: threadIdx, blockIdx, blockDim, gridDim
 };
 
 namespace {
@@ -43,7 +43,7 @@ namespace {
 std::string command;                        // empty: there is no NVRTC
 std::atomic<uint64_t> num_compilations{0};  // since the start
 
-// What a kernel finds in g++.
+// Definitions by which g++ compiles the source of a kernel.
 constexpr char kBefore[] = R"(
 #include <cstdint>
 #define __global__
@@ -113,7 +113,7 @@ nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char *log) {
   return NVRTC_SUCCESS;
 }
 
-// The image says how long it is, as a real one does: of ELF, sections come last.
+// The size of the image, from its ELF header: the section headers come last.
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
   const Call call("cuModuleLoadData", Call::kContext, true);
   if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
@@ -144,7 +144,7 @@ CUresult cuModuleUnload(CUmodule module) {
   return CUDA_SUCCESS;
 }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-  static std::vector<std::unique_ptr<CUfunc_st>> all;  // as long as their modules, or longer
+  static std::vector<std::unique_ptr<CUfunc_st>> all;  // never freed: they must outlive their modules
   const Call call("cuModuleGetFunction", Call::kContext, true);
   if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
   sim().check_no_launch("cuModuleGetFunction");

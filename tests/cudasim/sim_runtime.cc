@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of the CUDA runtime and driver that cuda/ makes. One that is not here does not link.
+// The functions of the CUDA runtime and driver that cuda/ calls. A call of another one does not link.
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,12 +18,12 @@ constexpr auto kPlain = Call::kContext;
 bool knows(CUstream_st *stream) { return stream && sim().streams.count(stream) && !stream->destroyed; }
 bool knows(CUevent_st *event) { return event && sim().events.count(event); }
 
-enum class Place { kDevice, kPinned, kPageable };
+enum class MemoryKind { kDevice, kPinned, kPageable };
 
-Place place_of(const void *address) {
-  if (sim().is_device_address(address)) return Place::kDevice;
+MemoryKind place_of(const void *address) {
+  if (sim().is_device_address(address)) return MemoryKind::kDevice;
   const Block *const block = sim().find(address);
-  return block ? Place::kPinned : Place::kPageable;
+  return block ? MemoryKind::kPinned : MemoryKind::kPageable;
 }
 
 cudaError_t wait_for(Call &call, CUctx_st *context, const std::function<bool()> &done) {
@@ -31,9 +31,10 @@ cudaError_t wait_for(Call &call, CUctx_st *context, const std::function<bool()> 
   return call.result(sim().devices[context->device].fault);
 }
 
-// The bytes, opened, if they are memory that is alive, as it was when the call was made; else the device has a fault.
-bool reach(const void *address, size_t bytes, const char *what, Place place = Place::kDevice) {
-  if (place == Place::kPageable) return true;
+// Opens the pages of these bytes if they are still live memory, as they were when the call was made; else faults the
+// device and returns false.
+bool reach(const void *address, size_t bytes, const char *what, MemoryKind place = MemoryKind::kDevice) {
+  if (place == MemoryKind::kPageable) return true;
   std::string why;
   Block *const block = sim().find_live(address, bytes, -2, &why);
   if (block) {
@@ -44,14 +45,14 @@ bool reach(const void *address, size_t bytes, const char *what, Place place = Pl
   return block != nullptr;
 }
 
-void copy_bytes(void *to, Place target, const void *from, Place source, size_t bytes) {
+void copy_bytes(void *to, MemoryKind target, const void *from, MemoryKind source, size_t bytes) {
   if (reach(to, bytes, "a copy writes to", target) && reach(from, bytes, "a copy reads from", source)) {
     std::memmove(to, from, bytes);
   }
 }
 
-bool fits(cudaMemcpyKind kind, Place to, Place from) {
-  const bool to_device = to == Place::kDevice, from_device = from == Place::kDevice;
+bool fits(cudaMemcpyKind kind, MemoryKind to, MemoryKind from) {
+  const bool to_device = to == MemoryKind::kDevice, from_device = from == MemoryKind::kDevice;
   switch (kind) {
     case cudaMemcpyHostToHost:
       return !to_device && !from_device;
@@ -66,7 +67,7 @@ bool fits(cudaMemcpyKind kind, Place to, Place from) {
   }
 }
 
-// Of a stream that is captured, whatever thread it is: the capture is lost.
+// For calls that a captured stream forbids on any thread: invalidates the capture. True if there was one.
 bool conflicts(CUstream_st *stream, const char *what) {
   if (stream->capture) sim().spoil(*stream, std::string(what) + " in a stream that is captured");
   return stream->capture != nullptr;
@@ -134,7 +135,7 @@ cudaError_t cudaGetDeviceCount(int *count) {
   return call.result(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
 
-// Whatever driver there is.
+// Works with any driver version.
 cudaError_t cudaDriverGetVersion(int *version) {
   *version = sim().driver_version;
   return cudaSuccess;
@@ -187,7 +188,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-// The memory and streams of the context stay: the runtime has its own hold on it.
+// Memory and streams of the context stay valid: the runtime holds its own reference.
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   const Call call("cuDevicePrimaryCtxRelease", Call::kNothing);
   if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
@@ -244,7 +245,7 @@ cudaError_t cudaMalloc(void **data, size_t bytes) {
   return cudaSuccess;
 }
 
-// Work that still uses the memory finds it gone: nobody may rely on cudaFree's waiting.
+// Queued work that uses the memory faults: callers must not rely on cudaFree() to wait.
 cudaError_t cudaFree(void *data) {
   const Call call("cudaFree", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
@@ -317,7 +318,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const cudaMemPoolProps *props
   return cudaSuccess;
 }
 
-// What is still in use of it goes on without it.
+// Memory of the pool that is still in use stays valid.
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   const Call call("cudaMemPoolDestroy", Call::kNothing);
   if (call.refused) return call.result(call.refused);
@@ -376,11 +377,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
   const Call call("cudaPointerGetAttributes", Call::kNothing);
   if (call.refused) return call.result(call.refused);
   *attributes = {};
-  const Place place = place_of(address);
+  const MemoryKind place = place_of(address);
   const Block *const block = sim().find(address);
-  attributes->type = place == Place::kDevice   ? cudaMemoryTypeDevice
-                     : place == Place::kPinned ? cudaMemoryTypeHost
-                                               : cudaMemoryTypeUnregistered;
+  attributes->type = place == MemoryKind::kDevice   ? cudaMemoryTypeDevice
+                     : place == MemoryKind::kPinned ? cudaMemoryTypeHost
+                                                    : cudaMemoryTypeUnregistered;
   attributes->device = block && block->device >= 0 ? block->device : 0;
   return cudaSuccess;
 }
@@ -416,7 +417,7 @@ cudaError_t cudaFreeHost(void *data) {
   return cudaSuccess;
 }
 
-// Memory of a pool is other devices' only where it was opened to them.
+// Other devices can access memory of a pool only if that was enabled.
 static bool is_open(const void *address, cudaStream_t stream) {
   const Block *const block = sim().find(address);
   const int device = stream->context->device;
@@ -432,21 +433,22 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
   const Block *const target = sim().find(to), *const source = sim().find(from);
   if (!target || !source || target->device != to_device || source->device != from_device)
     return call.result(cudaErrorInvalidValue);
-  sim().enqueue(stream, {"a copy", [=] { copy_bytes(to, Place::kDevice, from, Place::kDevice, bytes); }});
+  sim().enqueue(stream, {"a copy", [=] { copy_bytes(to, MemoryKind::kDevice, from, MemoryKind::kDevice, bytes); }});
   return cudaSuccess;
 }
 
-// With pageable memory the caller waits until the stream has come to the copy and has done it; pinned memory and that
-// of devices is used when the stream comes to it.
+// With pageable memory the caller waits until the stream has done the copy; pinned and device memory are accessed when
+// the stream reaches the copy.
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   Call call("cudaMemcpyAsync", kPlain);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
   if (bytes == 0) return cudaSuccess;
-  const Place target = place_of(to), source = place_of(from);
+  const MemoryKind target = place_of(to), source = place_of(from);
   if (!fits(kind, target, source)) return call.result(cudaErrorInvalidValue);
-  const bool pageable = target == Place::kPageable || source == Place::kPageable;
-  if (target == Place::kDevice && source == Place::kDevice && !(is_open(to, stream) && is_open(from, stream))) {
+  const bool pageable = target == MemoryKind::kPageable || source == MemoryKind::kPageable;
+  if (target == MemoryKind::kDevice && source == MemoryKind::kDevice &&
+      !(is_open(to, stream) && is_open(from, stream))) {
     sim().report("a copy between devices that do not reach each other's memory");
     return call.result(cudaErrorInvalidValue);
   }
@@ -463,7 +465,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
   if (bytes == 0) return cudaSuccess;
-  if (place_of(to) != Place::kDevice) return call.result(cudaErrorInvalidValue);
+  if (place_of(to) != MemoryKind::kDevice) return call.result(cudaErrorInvalidValue);
   sim().enqueue(stream, {"a memset", [=] {
                            if (reach(to, bytes, "a memset writes to")) std::memset(to, value, bytes);
                          }});
@@ -481,7 +483,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
   return cudaSuccess;
 }
 
-// The work in it goes on without it.
+// Its queued work still runs.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const Call call("cudaStreamDestroy", Call::kNothing);
   if (call.refused) return call.result(call.refused);
@@ -581,7 +583,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (!knows(event)) return call.result(cudaErrorInvalidResourceHandle);
   if (event->capture) return call.result(cudaErrorCapturedEvent);
   if (!event->mark || event->mark->done) return cudaSuccess;
-  if (sim().draw(8) == 0) sim().run_one(call.lock);  // or who asks again and again would never hear of it
+  if (sim().draw(8) == 0) sim().run_one(call.lock);  // else a loop that only polls would never end
   sim().close_all();
   return cudaErrorNotReady;
 }
@@ -646,7 +648,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
   const Call call("cudaGraphGetNodes", kPlain);
   if (call.refused) return call.result(call.refused);
-  if (!sim().captured.count(graph) || nodes) return call.result(cudaErrorInvalidValue);  // how many they are, alone
+  if (!sim().captured.count(graph) || nodes)
+    return call.result(cudaErrorInvalidValue);  // only their number can be asked for
   *count = graph->nodes.size();
   return cudaSuccess;
 }
@@ -672,7 +675,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return cudaSuccess;
 }
 
-// Nobody may rely on its waiting for what is queued of it.
+// Callers must not rely on it to wait for queued replays.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   const Call call("cudaGraphExecDestroy", Call::kNothing);
   if (call.refused) return call.result(call.refused);
@@ -697,7 +700,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   if (call.refused) return call.result(call.refused);
   if (!knows(stream) || !sim().graphs.count(graph)) return call.result(cudaErrorInvalidResourceHandle);
   if (graph->graph->device != stream->context->device) return call.result(cudaErrorInvalidValue);
-  if (stream->capture) {  // it could be a node; nobody wants that
+  if (stream->capture) {  // could be captured as a node; not supported
     sim().spoil(*stream, "cudaGraphLaunch into a stream that is captured");
     return call.result(cudaErrorStreamCaptureUnsupported);
   }
@@ -716,7 +719,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-// ---- as a host
+// ---- for tests that act as a host
 
 void *cudasim_create_context(int device) {
   const std::lock_guard<std::mutex> lock(sim().mutex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who goes on next: queued work of all streams in an order drawn by lot, as late as it may be.
+// The scheduler: runs the queued work of all streams in random order, as late as possible.
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ uint64_t number_from(const char *name, uint64_t otherwise) {
 }  // namespace
 
 Simulator &sim() {
-  static auto *const all = new Simulator;  // used by whatever outlives static objects
+  static auto *const all = new Simulator;  // used by objects that outlive static ones
   return *all;
 }
 
@@ -46,7 +46,7 @@ Simulator::Simulator() : process(getpid()) {
   break_at = number_from("CUDASIM_BREAK", 0);
   driver_version = int(number_from("CUDASIM_DRIVER", CUDART_VERSION));
   cudnn_version = number_from("CUDASIM_CUDNN", seed % 2 ? 92600 : 8907);
-  take_faults();  // for the host's, too, as long as nobody else wants them
+  take_faults();  // also handles faults of the host until it installs a handler
   std::atexit([] {
     const std::lock_guard<std::mutex> lock(sim().mutex);
     sim().unloading = true;
@@ -121,15 +121,16 @@ bool Simulator::can_go_on(const CUstream_st &stream) const {
   const Op &op = stream.ops.front();
   if (devices[stream.context->device].stopped && !op.by_driver) return false;
   if (op.after && !op.after->done) return false;
-  if (!op.meeting || op.meeting->met) return true;
-  if (devices[stream.context->device].fault != cudaSuccess) return true;  // it is dropped, and the others never meet it
-  if (op.meeting->streams.size() < op.meeting->num_expected) return false;
+  if (!op.rendezvous || op.rendezvous->done) return true;
+  if (devices[stream.context->device].fault != cudaSuccess)
+    return true;  // it is dropped, and the other streams wait for ever
+  if (op.rendezvous->streams.size() < op.rendezvous->num_expected) return false;
   const auto is_there = [&](const CUstream_st *other) {
     const Device &its = devices[other->context->device];
     const bool works = !its.stopped && its.fault == cudaSuccess;
-    return works && !other->busy && !other->ops.empty() && other->ops.front().meeting == op.meeting;
+    return works && !other->busy && !other->ops.empty() && other->ops.front().rendezvous == op.rendezvous;
   };
-  return std::all_of(op.meeting->streams.begin(), op.meeting->streams.end(), is_there);
+  return std::all_of(op.rendezvous->streams.begin(), op.rendezvous->streams.end(), is_there);
 }
 
 bool Simulator::run_one(std::unique_lock<std::mutex> &lock) {
@@ -180,9 +181,9 @@ void Simulator::run_op(std::unique_lock<std::mutex> &lock, CUstream_st *stream, 
     if (running_device != device) close_all();
     running_device = device;
     running = op.what;
-    if (op.meeting && !op.meeting->met) {
-      op.meeting->met = true;
-      op.meeting->run();
+    if (op.rendezvous && !op.rendezvous->done) {
+      op.rendezvous->done = true;
+      op.rendezvous->run();
       ++num_collectives;
     }
     if (op.run) op.run();
@@ -197,8 +198,8 @@ void Simulator::spoil(CUstream_st &stream, const std::string &why) {
 bool Simulator::may_go_on() const {
   return std::any_of(streams.begin(), streams.end(), [this](const CUstream_st *stream) {
     if (stream->ops.empty()) return false;
-    const auto &meeting = stream->ops.front().meeting;
-    return (meeting && !meeting->met) || devices[stream->context->device].stopped;
+    const auto &rendezvous = stream->ops.front().rendezvous;
+    return (rendezvous && !rendezvous->done) || devices[stream->context->device].stopped;
   });
 }
 
@@ -235,7 +236,7 @@ bool Simulator::run_until(std::unique_lock<std::mutex> &lock, const std::functio
 
 Call::Call(const char *name, Needs needs, bool unsafe_in_capture) {
   Simulator &all = sim();
-  if (getpid() != all.process) {  // whose lock it has may not be there any more
+  if (getpid() != all.process) {  // the thread that held the mutex may not exist in this process
     refused = cudaErrorInitializationError;
     return;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels: block by block, the threads of a block as fibers that run until they wait for each other, in an order drawn
-// anew each time. A thread that never waits leaves its stack to the next one.
+// Runs kernels block by block. The threads of a block are fibers that run until they wait for each other, in an order
+// drawn anew each time. Threads that never wait share one fiber.
 #include "sim_kernel.hpp"
 
 #include "sim_threads.hpp"
@@ -25,7 +25,7 @@
 #error the fibers of the simulator are written for x86-64
 #endif
 
-// Saves what a call keeps, and the stack, at *from; goes on where `to` was saved.
+// Saves the callee-saved registers and the stack pointer at *from; resumes the fiber that was saved as `to`.
 asm(R"(
 .text
 .hidden cudasim_switch
@@ -62,7 +62,7 @@ constexpr int kMostThreads = 1024, kWarp = 32;
 
 struct Fiber {
   char *stack = nullptr;
-  void *saved = nullptr;  // its stack pointer while it does not run
+  void *saved = nullptr;  // its stack pointer while it is suspended
 };
 
 enum class State : uint8_t { kNew, kReady, kAtBarrier, kInWarp, kDone };
@@ -80,7 +80,7 @@ struct Shared {
   size_t at, bytes;
 };
 
-// The block that runs.
+// The running block.
 struct Running {
   std::function<void()> one_thread;
   Thread threads[kMostThreads];
@@ -93,7 +93,7 @@ struct Running {
   alignas(256) char memory[kSharedBytes];
 } running;
 
-std::vector<Fiber *> &idle = *new std::vector<Fiber *>;  // used by whatever outlives static objects
+std::vector<Fiber *> &idle = *new std::vector<Fiber *>;  // used by objects that outlive static ones
 
 #ifdef __SANITIZE_ADDRESS__
 const void *scheduler_bottom = nullptr;
@@ -120,7 +120,7 @@ void arrive() {}
 
 Thread &current() { return running.threads[running.current]; }
 
-// What a fiber does all its life: threads, one after the other.
+// The body of a fiber: runs threads, one after the other.
 void live() {
   arrive();
   for (;;) {
@@ -157,7 +157,7 @@ Fiber *take_fiber() {
   return fiber;
 }
 
-// The thread that runs has done what no thread may do; it does not go on, nor does its kernel.
+// The running thread has made an error: stops it and its kernel.
 [[noreturn]] void stop(const std::string &fault) {
   running.fault = fault;
   for (;;) to_scheduler(*current().fiber);
@@ -248,7 +248,7 @@ bool is_mapped(uintptr_t address) {
   return syscall(SYS_mincore, address / 4096 * 4096, size_t(1), &resident) == 0;
 }
 
-// Empty: the kernel may be given these.
+// Empty if the arguments are valid.
 std::string check_arguments(const std::vector<Argument> &arguments, int device) {
   std::string why;
   for (const Argument &argument : arguments) {
@@ -299,7 +299,7 @@ void run_kernel(const cudaLaunchConfig_t &config, const char *kernel, const std:
   if (!fault.empty()) sim().fault(device, cudaErrorIllegalAddress, std::string(kernel) + ": " + fault);
 }
 
-// Of the name of launch_kernel: what stands for its parameters.
+// The part of launch_kernel's name that gives its template parameters.
 std::string kernel_name(const std::string &function) {
   const size_t at = function.find("[with ");
   return "kernel " + (at == std::string::npos ? function : function.substr(at));
@@ -318,7 +318,7 @@ void leave_at_fault() {
   for (;;) to_scheduler(*current().fiber);
 }
 
-void meet_at_barrier() { pause(State::kAtBarrier); }
+void wait_at_barrier() { pause(State::kAtBarrier); }
 
 int lane() { return running.current % kWarp; }
 
@@ -354,7 +354,7 @@ uint64_t exchange(unsigned mask, uint64_t value, int from_lane) {
     other.value = from == kBallot ? votes : (mask >> from & 1u) ? values[from] : ~uint64_t(0);
     other.state = State::kReady;
   }
-  pause(State::kReady);  // whoever came last is not first again
+  pause(State::kReady);  // so that the last lane to arrive does not go on first
   return thread.value;
 }
 
@@ -365,7 +365,7 @@ void *shared_memory(const void *key, size_t bytes, size_t alignment) {
     if (piece.key == key) return running.memory + piece.at;
     end = piece.at + piece.bytes;
   }
-  const size_t at = (end + 16 + alignment - 1) / alignment * alignment;  // a gap, in which nobody may write
+  const size_t at = (end + 16 + alignment - 1) / alignment * alignment;  // a gap that must stay unwritten
   if (at + bytes - begin > kStaticSharedBytes) stop("more than 48 KiB of shared memory");
   running.shared.push_back({key, at, bytes});
 #ifdef __SANITIZE_ADDRESS__

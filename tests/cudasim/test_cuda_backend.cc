@@ -101,7 +101,7 @@ Symbol node(const std::string &op, const AttrMap &attrs, const std::vector<std::
 
 // ---- what is the host's own; the first test, as no device is in use yet
 
-TEST(the_hosts_context_is_as_it_was_and_none_is_made_that_nobody_asked_for) {
+TEST(the_hosts_context_is_restored_and_no_other_is_created) {
   const auto use = [] {
     const NDArray x = random_on(kGpu1, {8}, 1);
     const NDArray y = invoke("square", {}, {x}, {}, kGpu1)[0];
@@ -215,7 +215,7 @@ TEST(softmax_output_is_that_of_the_cpu) {
 }
 
 // Shapes of up to six axes, each of which one, the other or both operands have.
-TEST(what_has_no_elements_is_not_indexed) {
+TEST(arrays_without_elements_are_not_indexed) {
   const auto zeros = [](const Shape &shape) {
     const NDArray array = NDArray::create(shape, Dtype::kFloat32, kCpu);
     array.fill(0);
@@ -344,7 +344,7 @@ TEST(floats_of_16_bits_are_computed_as_on_the_cpu) {
   }
 }
 
-// Of arrays that fill whole vectors, that do not, and that begin within one.
+// With arrays that fill whole vectors, that do not, and that begin inside a vector.
 TEST(gradients_of_several_uses_are_summed_as_on_the_cpu) {
   for (const int64_t length : {1, 3, 4, 16, 1001}) {
     for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64}) {
@@ -415,7 +415,7 @@ TEST(copies_from_and_to_the_host_do_not_make_the_caller_wait) {
   CHECK(*back == *host);
 }
 
-TEST(an_executor_that_is_let_go_of_ends_though_nobody_waits_for_it) {
+TEST(a_released_executor_ends_without_a_wait) {
   seed_anew(2);
   const auto in_use = CONTROL(cudasim_bytes_in_use);
   const size_t before = in_use(1);
@@ -428,7 +428,7 @@ TEST(an_executor_that_is_let_go_of_ends_though_nobody_waits_for_it) {
 }
 
 // However long it takes to let go of that.
-TEST(who_needs_memory_waits_for_what_ended_work_holds) {
+TEST(allocations_wait_for_memory_that_finished_work_holds) {
   struct Held {
     std::shared_ptr<Memory> memory;
     std::vector<char> from;
@@ -475,7 +475,7 @@ TEST(very_many_arrays_are_touched_one_after_the_other) {
 }
 
 // One thread waits again and again while another one enqueues work and lets go of its arrays.
-TEST(waiting_does_not_end_what_is_enqueued_meanwhile) {
+TEST(a_wait_does_not_free_work_enqueued_meanwhile) {
   seed_anew(2);
   const std::shared_ptr<Queue> queue = get_device(kGpu0)->create_queue(QueueOptions());
   std::atomic<bool> over{false};
@@ -592,7 +592,7 @@ TEST(a_device_that_breaks_says_so_and_leaves_its_arrays_marked_and_others_alone)
 }
 
 // Functions of the host that the driver comes to after their device has failed, or never.
-TEST(nothing_of_a_device_that_has_failed_writes_to_what_was_let_go) {
+TEST(a_failed_device_writes_to_no_memory_that_was_freed) {
   seed_anew(2);
   struct Copied {
     std::vector<char> bytes = std::vector<char>(1000, 'a');
@@ -640,8 +640,8 @@ TEST(take_in_mode_raise_has_the_error_that_it_has_on_the_cpu_and_all_goes_on_aft
   }
 }
 
-// Whose clocks and units are those of an H100 SXM: 66.9 Tflop/s, 3.35 TB/s.
-TEST(steps_are_shown_beside_what_the_device_can_do) {
+// The simulated device has the clocks and units of an H100 SXM: 66.9 Tflop/s, 3.35 TB/s.
+TEST(steps_are_shown_beside_the_rates_of_the_device) {
   const MachineRates rates = get_device(kGpu0)->rates(1);
   CHECK_NEAR(rates.flops_per_s / 1e12, 66.9, 0.05);
   CHECK_NEAR(rates.narrow_flops_per_s / rates.flops_per_s, 16, 1e-9);
@@ -655,7 +655,7 @@ TEST(steps_are_shown_beside_what_the_device_can_do) {
 }
 
 // A trace has the host's time for a step, which is not held against what the device would take.
-TEST(a_trace_shows_what_a_device_would_take_at_least) {
+TEST(a_trace_shows_the_least_time_a_device_would_take) {
   const Bound bound = bind_on(kGpu0, node("FullyConnected", {{"num_hidden", "64"}, {"no_bias", "1"}}, {"x", "w"}),
                               {random_on(kCpu, {1024, 1024}, 1), random_on(kCpu, {64, 1024}, 2)});
   const auto recording = std::make_shared<Recording>(Recording::Options{});
@@ -676,8 +676,8 @@ TEST(a_trace_shows_what_a_device_would_take_at_least) {
   CHECK(table.find("gpu(0) enqueued: the machine does 66") != std::string::npos);
 }
 
-// Of a B200: 75 Tflop/s, 2.25 Pflop/s at the lower clock of those units, 8 TB/s.
-TEST(what_a_blackwell_device_can_do_is_known) {
+// A B200: 75 Tflop/s, 2.25 Pflop/s at the lower clock of the tensor cores, 8 TB/s.
+TEST(the_rates_of_a_blackwell_device_are_known) {
   const auto be = CONTROL(cudasim_set_machine);
   const auto now = [] { return get_device(kGpu1)->rates(1); };
   const MachineRates before = now();
@@ -754,7 +754,7 @@ TEST(a_forked_child_is_refused) {
   CHECK_EQ(status, 0);
 }
 
-// Of a process of its own: it leaves work behind that its device never comes to.
+// Runs in a process of its own: leaves work queued that the device never runs.
 static void end_with_work() {
   const std::shared_ptr<Device> device = get_device(kGpu0);
   static const auto *const queue = new std::shared_ptr<Queue>(device->create_queue(QueueOptions()));

@@ -137,7 +137,7 @@ TEST(bytes_may_begin_anywhere_in_an_array) {
 }
 
 // More columns than are gathered at a time: stretches begin and end within a sample.
-TEST(columns_are_gathered_a_stretch_at_a_time) {
+TEST(columns_are_gathered_in_chunks) {
   same_on_both({"_contrib_quantized_conv",
                 {{"kernel", "(3,)"}, {"num_filter", "1"}, {"pad", "(1,)"}},
                 any_bytes({3, 64, 57001}, Dtype::kUint8, 1),

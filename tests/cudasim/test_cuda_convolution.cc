@@ -184,7 +184,7 @@ TEST(convolutions_of_each_kind_are_computed_by_cudnn_as_on_the_cpu) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-TEST(what_is_done_again_is_replayed_with_the_same_numbers) {
+TEST(repeated_passes_are_replayed_with_the_same_numbers) {
   const auto num_replays = CONTROL(cudasim_num_replays);
   for (const Case &of : {cases()[1], cases()[7]}) {
     const Bound gpu = bind_on(kGpu0, of);
@@ -269,7 +269,7 @@ TEST(where_cudnn_is_too_old_other_kernels_serve_and_the_reason_is_known) {
   CHECK_EQ(num_convolutions(), uint64_t(0));
 }
 
-TEST(what_cudnn_does_not_take_is_refused_with_the_reason) {
+TEST(problems_that_cudnn_does_not_take_are_refused_with_the_reason) {
   const AttrMap attrs = {{"kernel", "(3,3)"}, {"num_filter", "3"}, {"no_bias", "1"}};
   const auto choose = [&](const Shape &data, const Shape &result, Dtype dtype) {
     return choice_for(data, {3, 2, 3, 3}, result, dtype, attrs);
@@ -287,7 +287,7 @@ TEST(what_cudnn_does_not_take_is_refused_with_the_reason) {
   const KernelChoice biased =
       choice_for({1, 2, 4, 4}, {3, 2, 3, 3}, {1, 3, 2, 2}, Dtype::kFloat16, {{"kernel", "(3,3)"}, {"num_filter", "3"}});
   refuses(biased, "a result of 16 bits with a bias would be rounded twice");
-  // What only the library finds out.
+  // An error that only the library detects.
   refuses(choose({1, 2, 4, 4}, {1, 3, 5, 2}, Dtype::kFloat32), "cuDNN: CUDNN_STATUS_BAD_PARAM in cudnnBackendFinalize");
 }
 
@@ -316,7 +316,7 @@ TEST(equal_problems_of_a_device_share_a_plan) {
     spec.wanted = {true};
     return get_device(context)->make_kernel(spec);
   };
-  wait_until_let_go();
+  wait_until_released();
   const int before = num_descriptors();
   {
     const auto first = choose(kGpu0);
@@ -348,7 +348,7 @@ TEST(several_threads_run_a_plan_at_once) {
 }
 
 // A handle is one thread's at a time, and plans end as modules do: on their device.
-TEST(plans_are_made_and_let_go_of_while_another_thread_runs_some) {
+TEST(plans_are_created_and_freed_while_another_thread_runs_some) {
   std::atomic<bool> stop{false};
   std::thread other([&] {
     const std::vector<NDArray> inputs{random_of({1, 2, 6, 6}, 1).copy_to(kGpu0),
@@ -408,7 +408,7 @@ TEST(a_call_of_cudnn_that_fails_is_an_error_with_the_nodes_name) {
 // While a kernel is made, too, wherever it is that memory lacks or the device fails.
 TEST(a_call_that_fails_at_bind_is_an_error_and_leaves_nothing) {
   const auto fail_call = CONTROL(cudasim_fail_call);
-  wait_until_let_go();  // of the passes before
+  wait_until_released();  // of the passes before
   const int before = num_descriptors();
   int num_failed = 0;
   for (uint64_t nth = 1; nth < 60; ++nth) {

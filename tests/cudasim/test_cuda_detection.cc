@@ -192,7 +192,7 @@ TEST(convolutions_whose_windows_move_are_cut_where_they_are_large) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-TEST(turned_regions_are_those_of_the_cpu) {
+TEST(rotated_regions_are_those_of_the_cpu) {
   const Input data{{2, 11, 8, 9}}, none{{0, 6}};
   const Input regions{{9, 6}, 0, 0, {0, 4,   4,    5,   3,   0,   1, 3.5, 4.25, 6.5, 7,  30,  1,  4,  3,  3, 8, -75,
                                      0, 0.5, 7.75, 4,   2,   200, 1, 20,  30,   4,   5,  45,  -1, 4,  4,  5, 3, 10,

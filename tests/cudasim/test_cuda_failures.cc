@@ -103,7 +103,7 @@ bool says_whose(const std::string &error) {
 struct Full {
   explicit Full(const Context &context, size_t room = 1) : context(context) {
     release_invoked();
-    wait_until_let_go();
+    wait_until_released();
     memory_account(context).set_limit(memory_account(context).counts().used + room);
   }
   ~Full() { memory_account(context).set_limit(0); }
@@ -122,7 +122,7 @@ size_t num_marked(const Group &group, GroupList list) {
 // ---- errors
 
 // Every call in turn, in passes that go step by step, are recorded and replayed, and in what goes with them.
-TEST(whichever_call_fails_while_work_is_queued_the_error_names_the_device_and_whose_it_is) {
+TEST(whichever_call_fails_the_error_names_the_device_and_the_work) {
   seed_anew(2);
   for (const bool replays : {false, true}) {
     replay(replays);
@@ -160,7 +160,7 @@ TEST(whichever_call_fails_while_work_is_queued_the_error_names_the_device_and_wh
   CONTROL(cudasim_reports)();
 }
 
-// Of a graph nobody knows at which step it was: what can be known is said.
+// Which step of a graph has failed is not known: the message names what is.
 TEST(a_fault_in_a_replayed_graph_names_the_device_the_pass_and_its_first_and_last_step) {
   for (const bool replays : {true, false}) {
     const Context where = replays ? kGpu3 : kGpu2;
@@ -208,7 +208,7 @@ TEST(a_fault_in_a_replayed_graph_names_the_device_the_pass_and_its_first_and_las
   CONTROL(cudasim_reports)();
 }
 
-TEST(whoever_finds_no_memory_says_where_how_much_and_for_what) {
+TEST(out_of_memory_errors_name_the_device_the_amount_and_the_purpose) {
   seed_anew(2);
   const NDArray kept = NDArray::create(Shape{1000}, Dtype::kFloat32, kGpu0);
   Code code = Code::kInternal;
@@ -256,7 +256,7 @@ TEST(whoever_finds_no_memory_says_where_how_much_and_for_what) {
 }
 
 // A copy of it that is queued, and an operator; before or after the device is found to have failed.
-TEST(what_failed_work_should_have_written_is_marked_and_every_handle_can_be_freed) {
+TEST(outputs_of_failed_work_are_marked_and_every_handle_can_be_freed) {
   if (!std::getenv("COHORT_TEST_BROKEN")) {  // it breaks a device that others use
     for (const char *seed : {"2", "3", "4"})
       CHECK(passes_again_with(std::string("COHORT_TEST_BROKEN=1 CUDASIM_SEED=") + seed, __func__));
@@ -356,17 +356,18 @@ TEST(events_are_used_again_and_stay_few_however_many_steps_there_are) {
       }
     };
     steps(60, 30);  // more at once than later, however far the queues come meanwhile
-    wait_until_let_go();
+    wait_until_released();
     const int before = num_objects();
     steps(unit::kSanitized ? 100 : 1000, 10);
-    wait_until_let_go();
+    wait_until_released();
     CHECK(num_objects() <= before);
   }
   CHECK_EQ(std::string(CONTROL(cudasim_reports)()), std::string());
 }
 
-// Who waits for an event that its owner has let go of waits for what it stood for, though others have it by then.
-TEST(an_event_that_is_taken_up_again_still_holds_up_those_who_wait_for_what_it_was) {
+// A stream that waits for a released event waits for its record at the time of the call, although the handle has been
+// reused by then.
+TEST(a_reused_event_still_blocks_streams_that_wait_for_its_earlier_record) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     seed_anew(seed);
     const std::shared_ptr<Device> device = get_device(kGpu0);
@@ -393,7 +394,7 @@ TEST(an_event_that_is_taken_up_again_still_holds_up_those_who_wait_for_what_it_w
 // ---- what cannot be used
 
 // By processes of their own, which are told so before they start.
-TEST(a_driver_that_is_too_old_is_said_at_the_first_context_and_all_else_works) {
+TEST(a_driver_that_is_too_old_is_reported_at_the_first_context_and_all_else_works) {
   if (!std::getenv("CUDASIM_DRIVER")) {
     CHECK(passes_again_with("CUDASIM_DRIVER=12040", __func__));
     CHECK(passes_again_with("CUDASIM_DRIVER=0", __func__));
@@ -401,7 +402,7 @@ TEST(a_driver_that_is_too_old_is_said_at_the_first_context_and_all_else_works) {
   }
   const bool none = std::string(std::getenv("CUDASIM_DRIVER")) == "0";
   const std::string why =
-      none ? "there is no CUDA driver" : "the CUDA driver is too old: it serves CUDA 12.4, and must serve ";
+      none ? "there is no CUDA driver" : "the CUDA driver is too old: it supports CUDA 12.4, and must support ";
   for (int i = 0; i < 2; ++i) {
     Code code = Code::kInternal;
     check_has(error_of([] { NDArray::create(Shape{4}, Dtype::kFloat32, kGpu0); }, &code), "gpu(0): " + why);

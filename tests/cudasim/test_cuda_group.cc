@@ -34,7 +34,7 @@ struct Impatience {
   Impatience() { change("5"); }
   ~Impatience() { change("100"); }
   static void change(const char *seconds) {
-    wait_until_let_go();  // communicators of the groups before
+    wait_until_released();  // communicators of the groups before
     setenv(kSumTimeout.name, seconds, 1);
   }
 };
@@ -116,7 +116,7 @@ std::vector<float> values_of(const NDArray &array) {
   return values;
 }
 
-// Of all parameters on all devices.
+// The values of all parameters on all devices.
 std::vector<float> weights_of(const Group &group) {
   std::vector<float> all;
   for (size_t d = 0; d < group.num_devices(); ++d) {
@@ -164,7 +164,7 @@ TEST(a_trace_shows_the_sums_of_gpus) {
   CHECK_EQ(bytes, 3 * 2 * 2 * numbers * double(sizeof(float)));  // passes, devices, read and written
 }
 
-TEST(gpus_sum_among_themselves_and_come_to_what_processors_come_to_bit_for_bit_each_time) {
+TEST(gpus_sum_among_themselves_with_the_same_bits_as_processors_each_time) {
   for (const UpdateMode mode : {UpdateMode::kOnStore, UpdateMode::kPerDevice}) {
     for (const std::vector<int> &ids : {std::vector<int>{0, 1}, {2, 0, 1}}) {
       const std::vector<float> expected = trained_on(cpus(ids.size()), mode);
@@ -250,8 +250,8 @@ TEST(several_groups_sum_over_the_same_devices_at_once) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-// What may wait for a device holds up the launch of a sum that the device waits for. elsewhere(i), on another thread,
-// says whether it has more.
+// A call that may wait for a device must not come between the launches of a sum, for which that device may wait.
+// elsewhere(i) makes such calls on another thread, and returns whether it has more.
 void does_not_come_between_the_launches_of_a_sum(const std::function<bool(size_t)> &elsewhere) {
   reports();
   std::atomic<bool> ended{false};
@@ -315,7 +315,7 @@ TEST(sums_begin_in_backward_where_the_ones_before_were_wanted) {
   CHECK_EQ(passes(), 0u);  // nobody has asked
 }
 
-// Whoever clips gradients does so between backward and update.
+// As a host does that clips gradients between backward and update.
 TEST(gradients_that_are_changed_after_backward_are_summed_as_they_are_then) {
   const auto changed = [](const std::vector<Context> &contexts) {
     const auto group = group_on(contexts);
@@ -336,7 +336,7 @@ TEST(gradients_that_are_changed_after_backward_are_summed_as_they_are_then) {
   }
 }
 
-TEST(a_device_that_does_not_come_to_a_sum_is_named_and_what_was_not_written_is_marked) {
+TEST(a_device_that_does_not_reach_a_sum_is_named_and_unwritten_arrays_are_marked) {
   const Impatience impatience;
   seed_anew(2);
   const auto group = group_on(gpus({0, 1}));
@@ -345,7 +345,7 @@ TEST(a_device_that_does_not_come_to_a_sum_is_named_and_what_was_not_written_is_m
   group->wait();
   CONTROL(cudasim_stop_device)(1, 1);
   train(*group, optimizer, UpdateMode::kOnStore, 1);
-  CHECK_THROWS(weights_of(*group), Error, "gpu(1) has not come to it for 5 seconds");
+  CHECK_THROWS(weights_of(*group), Error, "gpu(1) has not reached the sum for 5 seconds");
   CHECK_THROWS(weights_of(*group), Error, "sum of bucket 0, the gradients of 'fc2_");
   CONTROL(cudasim_stop_device)(1, 0);
   CHECK_THROWS(group->wait(), Error, "gpu(1)");
@@ -359,7 +359,7 @@ TEST(a_device_that_does_not_come_to_a_sum_is_named_and_what_was_not_written_is_m
   same(weights_of(*group), trained_on(cpus(2), UpdateMode::kOnStore));
 }
 
-TEST(a_sum_may_be_given_as_long_as_one_likes) {
+TEST(the_time_limit_of_a_sum_may_be_as_long_as_one_likes) {
   Impatience::change("1e30");
   seed_anew(2);
   const auto group = group_on(gpus({0, 1}));
@@ -426,7 +426,8 @@ TEST(a_sum_that_does_not_end_is_found_while_the_abort_of_another_one_hangs) {
   }
 }
 
-// Weights and the gradients that sums were to replace are marked on all devices, and whoever uses them hears why.
+// Weights and the gradients that sums were to replace are marked on all devices, and later calls that use them give the
+// reason.
 TEST(after_sums_that_failed_weights_and_gradients_are_marked_and_later_calls_say_so) {
   const Impatience impatience;
   seed_anew(2);
@@ -436,20 +437,21 @@ TEST(after_sums_that_failed_weights_and_gradients_are_marked_and_later_calls_say
   group->wait();
   CONTROL(cudasim_stop_device)(1, 1);
   train(*group, optimizer, UpdateMode::kPerDevice, 1);
-  CHECK_THROWS(values_of(group->array(GroupList::kParams, 0, 0)), Error, "gpu(1) has not come to it for 5 seconds");
+  CHECK_THROWS(values_of(group->array(GroupList::kParams, 0, 0)), Error,
+               "gpu(1) has not reached the sum for 5 seconds");
   CONTROL(cudasim_stop_device)(1, 0);
   CHECK_THROWS(group->wait(), Error, "gpu(1)");
   for (size_t d = 0; d < 2; ++d) {
     for (size_t i = 0; i < kNumParams; ++i) {
       for (const GroupList list : {GroupList::kParams, GroupList::kGrads}) {
         CHECK(group->array(list, i, d).failed());
-        CHECK_THROWS(values_of(group->array(list, i, d)), Error, "gpu(1) has not come to it");
+        CHECK_THROWS(values_of(group->array(list, i, d)), Error, "gpu(1) has not reached the sum");
       }
     }
   }
   const Batch batch(1);
-  CHECK_THROWS(group->forward({batch.data}, {batch.label}, 1), Error, "gpu(1) has not come to it");
-  CHECK_THROWS(group->update(optimizer, UpdateMode::kPerDevice), Error, "gpu(1) has not come to it");
+  CHECK_THROWS(group->forward({batch.data}, {batch.label}, 1), Error, "gpu(1) has not reached the sum");
+  CHECK_THROWS(group->update(optimizer, UpdateMode::kPerDevice), Error, "gpu(1) has not reached the sum");
   set_weights(*group);
   train(*group, sgd(), UpdateMode::kPerDevice);
   group->wait();
@@ -457,7 +459,7 @@ TEST(after_sums_that_failed_weights_and_gradients_are_marked_and_later_calls_say
 }
 
 // The last index of the last device: what was made of it reaches no weight, on no device.
-TEST(a_number_out_of_range_on_one_device_is_learned_by_none) {
+TEST(a_number_out_of_range_on_one_device_changes_no_weight) {
   for (uint64_t seed = 2; seed < 6; ++seed) {
     for (const std::vector<Context> &contexts : {cpus(2), gpus({0, 1})}) {
       for (const UpdateMode mode : {UpdateMode::kPerDevice, UpdateMode::kOnStore}) {

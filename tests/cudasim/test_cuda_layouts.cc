@@ -269,8 +269,8 @@ void compare(const std::string &what, const std::map<std::string, std::vector<fl
 
 }  // namespace
 
-// What lies between two convolutions, and how many reorders of images all takes. Two are the ends: data come in and a
-// result goes out; its gradient comes in, and the data once more.
+// The operator between two convolutions, and the number of reorders that the plan needs. Some belong to the ends: data
+// enter and a result leaves; its gradient enters, and the data once more.
 TEST(operators_between_convolutions_take_images_as_they_lie) {
   struct Case {
     std::string name;

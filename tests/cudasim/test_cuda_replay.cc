@@ -28,7 +28,7 @@ const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1};
 // Queues that are made later replay, or do not.
 void replay(bool wanted) { setenv(kCudaGraphs.name, wanted ? "1" : "0", 1); }
 
-// What is said while it lives that has `part`.
+// Collects the log messages that contain `part` while it exists.
 class Heard {
  public:
   explicit Heard(std::string part) {
@@ -208,7 +208,7 @@ TEST(several_gpus_replay_the_stretches_between_buckets_and_their_updates) {
   }
 }
 
-// What is around a step that waits is replayed all the same.
+// The steps around one that waits are still replayed.
 TEST(a_step_on_the_host_or_one_that_waits_lies_between_two_graphs) {
   const auto on_host =
       [](const Symbol &net) {  // _contrib_calibrate_entropy is a step of the host's, of the forward pass
@@ -327,7 +327,7 @@ TEST(a_capture_that_fails_is_given_up_and_the_results_are_the_same) {
   }
   CHECK(num_errors > 0 && num_same > 50);
   const std::string text = given_up.text();
-  CHECK(text.find("gpu(0): forward runs step by step and not as a CUDA graph, for ") != std::string::npos);
+  CHECK(text.find("gpu(0): forward runs step by step, not as a CUDA graph, because of ") != std::string::npos);
   CHECK(text.find("gpu(0): backward runs step by step") != std::string::npos);
   reports();
 }

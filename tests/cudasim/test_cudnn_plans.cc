@@ -259,7 +259,7 @@ TEST(tf32_leads_to_another_engine) {
   }
 }
 
-// What the layouts of images are for: engines by tensor cores that need no copy of them.
+// The reason for the layouts of images: engines on tensor cores that need no copy of them.
 TEST(channels_last_take_no_more_workspace) {
   h100();
   for (const Layer &layer :

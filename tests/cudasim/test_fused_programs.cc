@@ -190,7 +190,7 @@ TEST(a_program_is_compiled_once_while_it_is_in_use_and_kept_for_later_processes)
   CHECK_EQ(truncate(file.c_str(), 20000), 0);
   CHECK(run(of, inputs, kGpu0, &kernel) == first);
   CHECK_EQ(num_compilations(), before + 2);
-  // What is no file is not read: a pipe that nobody writes to, or what has no end.
+  // Only regular files are read: not a pipe that nobody writes to, nor a device without end.
   for (const uint64_t made : {3, 4}) {
     CHECK_EQ(unlink(file.c_str()), 0);
     CHECK_EQ(made == 3 ? mkfifo(file.c_str(), 0600) : symlink("/dev/zero", file.c_str()), 0);

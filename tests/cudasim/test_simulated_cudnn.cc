@@ -152,7 +152,7 @@ int lie(const CudnnDescriptor *descriptor, int name, int type, int64_t room, int
   return status;
 }
 
-// By its notes alone an engine can be told from those that are right; whoever does not read them is found out.
+// Only its notes distinguish an engine with wrong numbers; a caller that ignores them gets those numbers.
 TEST(engines_that_nobody_may_choose_give_other_numbers) {
   Cudnn lying = cudnn();
   lying.get_attribute = lie;

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/cuda_cublas.hpp"
 #include "cuda/cuda_launch.hpp"
 #include "cudasim.h"
 #include "support/unit.hpp"
@@ -163,7 +164,7 @@ void launch_add(const float *x, float *y, int64_t count, const On &on) {
   launch(add_one, flat_grid(count), on.stream, x, y, count);
 }
 
-// Of what the first writes, the second reads.
+// The second kernel reads what the first writes.
 cudaGraphExec_t graph_of_two(const float *x, float *y, const On &on) {
   launch_add(x, y, 8, on);  // loads it
   CUDA_CHECK(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeThreadLocal));

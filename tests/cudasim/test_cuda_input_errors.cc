@@ -69,9 +69,9 @@ std::string error_of(Fn &&fn) {
   return "no error";
 }
 
-// What a pass with these inputs throws; and one with the good ones afterwards does not.
-void complains_as_the_cpu(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &args, size_t wrong,
-                          const NDArray &good, const std::string &expected) {
+// Checks the error of a pass with these inputs, and that a pass with valid ones afterwards succeeds.
+void fails_as_on_the_cpu(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &args, size_t wrong,
+                         const NDArray &good, const std::string &expected) {
   std::vector<std::string> names;
   for (size_t i = 0; i < args.size(); ++i) names.push_back("x" + std::to_string(i));
   for (const Context &context : {kCpu, kGpu0}) {
@@ -94,72 +94,72 @@ const NDArray rows() { return floats({5, 3}, range(15)); }
 TEST(the_errors_are_those_of_the_cpu) {
   for (uint64_t seed = 2; seed < 6; ++seed) {
     seed_anew(seed);
-    complains_as_the_cpu("take", {{"mode", "raise"}}, {rows(), floats({4}, {1, 7, 0, -1})}, 1,
-                         floats({4}, {1, 4, 0, 0}), "indices[1]: expected 0 to 4, found 7");
-    complains_as_the_cpu("gather_nd", {}, {rows(), floats({2, 3}, {1, 2, -5, 0, -4, 2})}, 1,
-                         floats({2, 3}, {1, 2, -5, 0, -3, 2}),
-                         "indices: expected -3 to 2 along axis 1, found -4 in column 1");
-    complains_as_the_cpu("scatter_nd", {{"shape", "(4, 2)"}}, {floats({2}, {1, 2}), floats({2, 2}, {0, 3, 0, 2})}, 1,
-                         floats({2, 2}, {0, 3, 0, 1}), "indices: expected 0 to 1 along axis 1, found 2 in column 1");
-    complains_as_the_cpu("_contrib_index_copy", {}, {rows(), floats({2}, {4, 5}), floats({2, 3}, range(6))}, 1,
-                         floats({2}, {4, 0}), "index_vector[1]: expected 0 to 4, found 5");
-    complains_as_the_cpu("SequenceReverse", {{"use_sequence_length", "True"}}, {rows(), floats({3}, {5, 0, -1})}, 1,
-                         floats({3}, {5, 0, 1}), "sequence_length[2]: expected 0 to 5, found -1");
-    complains_as_the_cpu("SequenceLast", {{"use_sequence_length", "True"}}, {rows(), floats({3}, {5, 0, 1})}, 1,
-                         floats({3}, {5, 1, 1}), "sequence_length[1]: expected 1 to 5, found 0");
+    fails_as_on_the_cpu("take", {{"mode", "raise"}}, {rows(), floats({4}, {1, 7, 0, -1})}, 1, floats({4}, {1, 4, 0, 0}),
+                        "indices[1]: expected 0 to 4, found 7");
+    fails_as_on_the_cpu("gather_nd", {}, {rows(), floats({2, 3}, {1, 2, -5, 0, -4, 2})}, 1,
+                        floats({2, 3}, {1, 2, -5, 0, -3, 2}),
+                        "indices: expected -3 to 2 along axis 1, found -4 in column 1");
+    fails_as_on_the_cpu("scatter_nd", {{"shape", "(4, 2)"}}, {floats({2}, {1, 2}), floats({2, 2}, {0, 3, 0, 2})}, 1,
+                        floats({2, 2}, {0, 3, 0, 1}), "indices: expected 0 to 1 along axis 1, found 2 in column 1");
+    fails_as_on_the_cpu("_contrib_index_copy", {}, {rows(), floats({2}, {4, 5}), floats({2, 3}, range(6))}, 1,
+                        floats({2}, {4, 0}), "index_vector[1]: expected 0 to 4, found 5");
+    fails_as_on_the_cpu("SequenceReverse", {{"use_sequence_length", "True"}}, {rows(), floats({3}, {5, 0, -1})}, 1,
+                        floats({3}, {5, 0, 1}), "sequence_length[2]: expected 0 to 5, found -1");
+    fails_as_on_the_cpu("SequenceLast", {{"use_sequence_length", "True"}}, {rows(), floats({3}, {5, 0, 1})}, 1,
+                        floats({3}, {5, 1, 1}), "sequence_length[1]: expected 1 to 5, found 0");
     // Behind padding nothing counts.
     const NDArray scores = floats({4, 2, 3}, range(24)), labels = floats({2, 2}, {1, 2, 0, 7});
-    complains_as_the_cpu("CTCLoss", {}, {scores, floats({2, 2}, {1, 2, 2, 3})}, 1, labels,
-                         "label[1, 1]: expected 0 to 2, found 3");
-    complains_as_the_cpu("CTCLoss", {{"blank_label", "last"}}, {scores, floats({2, 2}, {0, -2, 1, -1})}, 1,
-                         floats({2, 2}, {0, -1, 1, -1}), "label[0, 1]: expected 0 to 2, found -2");
-    complains_as_the_cpu("CTCLoss", {{"use_data_lengths", "1"}, {"use_label_lengths", "1"}},
-                         {scores, labels, floats({2}, {4, 4.5}), floats({2}, {2, 1})}, 2, floats({2}, {4, 2.5}),
-                         "data_lengths[1]: expected 0 to 4, found 4.5");
-    complains_as_the_cpu("CTCLoss", {{"use_data_lengths", "1"}, {"use_label_lengths", "1"}},
-                         {scores, labels, floats({2}, {4, 4}), floats({2}, {-0.5, 1})}, 3, floats({2}, {2, 1}),
-                         "label_lengths[0]: expected 0 to 2, found -0.5");
+    fails_as_on_the_cpu("CTCLoss", {}, {scores, floats({2, 2}, {1, 2, 2, 3})}, 1, labels,
+                        "label[1, 1]: expected 0 to 2, found 3");
+    fails_as_on_the_cpu("CTCLoss", {{"blank_label", "last"}}, {scores, floats({2, 2}, {0, -2, 1, -1})}, 1,
+                        floats({2, 2}, {0, -1, 1, -1}), "label[0, 1]: expected 0 to 2, found -2");
+    fails_as_on_the_cpu("CTCLoss", {{"use_data_lengths", "1"}, {"use_label_lengths", "1"}},
+                        {scores, labels, floats({2}, {4, 4.5}), floats({2}, {2, 1})}, 2, floats({2}, {4, 2.5}),
+                        "data_lengths[1]: expected 0 to 4, found 4.5");
+    fails_as_on_the_cpu("CTCLoss", {{"use_data_lengths", "1"}, {"use_label_lengths", "1"}},
+                        {scores, labels, floats({2}, {4, 4}), floats({2}, {-0.5, 1})}, 3, floats({2}, {2, 1}),
+                        "label_lengths[0]: expected 0 to 2, found -0.5");
     const NDArray image = floats({2, 4, 4, 4}, range(128));
     const auto regions = [](float second) {
       return floats({3, 5}, {1, 0, 0, 3, 3, second, 0, 0, 2, 2, -1, 0, 0, 2, 2});
     };
-    complains_as_the_cpu("ROIPooling", {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1"}}, {image, regions(2)}, 1,
-                         regions(0), "rois[1]: expected an image below 2, found 2");
-    complains_as_the_cpu("_contrib_ROIAlign", {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1"}}, {image, regions(5)},
-                         1, regions(0), "rois[1]: expected an image below 2, found 5");
+    fails_as_on_the_cpu("ROIPooling", {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1"}}, {image, regions(2)}, 1,
+                        regions(0), "rois[1]: expected an image below 2, found 2");
+    fails_as_on_the_cpu("_contrib_ROIAlign", {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1"}}, {image, regions(5)},
+                        1, regions(0), "rois[1]: expected an image below 2, found 5");
     const auto turned = [](float second, float width) {
       return floats({3, 6}, {1, 2, 2, 3, 3, 30, second, 2, 2, width, 2, 0, -1, 2, 2, 1e30F, 2, 0});
     };
     const AttrMap of_turned = {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1"}};
-    complains_as_the_cpu("_contrib_RROIAlign", of_turned, {image, turned(2, 2)}, 1, turned(0, 2),
-                         "rois[1]: expected an image below 2, found 2");
-    complains_as_the_cpu("_contrib_RROIAlign", of_turned, {image, turned(1, 1e30F)}, 1, turned(0, 2),
-                         "rois[1]: expected at most 4096 places along a side of a window, found 5e+29");
-    complains_as_the_cpu("_contrib_PSROIPooling", {{"output_dim", "1"}, {"pooled_size", "2"}, {"spatial_scale", "1"}},
-                         {image, regions(3)}, 1, regions(0), "rois[1]: expected an image below 2, found 3");
-    complains_as_the_cpu("_contrib_box_encode", {},
-                         {floats({1, 3}, {0, 1, 1}), floats({1, 3}, {9, 1, 2}), floats({1, 3, 4}, range(12)),
-                          floats({1, 2, 4}, range(8)), floats({4}, {0, 0, 0, 0}), floats({4}, {1, 1, 1, 1})},
-                         1, floats({1, 3}, {9, 1, 0}), "matches[0, 2]: expected 0 to 1 where samples is 1, found 2");
-    // What comes behind the first row of class -1 is not looked at but for that row.
+    fails_as_on_the_cpu("_contrib_RROIAlign", of_turned, {image, turned(2, 2)}, 1, turned(0, 2),
+                        "rois[1]: expected an image below 2, found 2");
+    fails_as_on_the_cpu("_contrib_RROIAlign", of_turned, {image, turned(1, 1e30F)}, 1, turned(0, 2),
+                        "rois[1]: expected at most 4096 places along a side of a window, found 5e+29");
+    fails_as_on_the_cpu("_contrib_PSROIPooling", {{"output_dim", "1"}, {"pooled_size", "2"}, {"spatial_scale", "1"}},
+                        {image, regions(3)}, 1, regions(0), "rois[1]: expected an image below 2, found 3");
+    fails_as_on_the_cpu("_contrib_box_encode", {},
+                        {floats({1, 3}, {0, 1, 1}), floats({1, 3}, {9, 1, 2}), floats({1, 3, 4}, range(12)),
+                         floats({1, 2, 4}, range(8)), floats({4}, {0, 0, 0, 0}), floats({4}, {1, 1, 1, 1})},
+                        1, floats({1, 3}, {9, 1, 0}), "matches[0, 2]: expected 0 to 1 where samples is 1, found 2");
+    // Rows after the first one of class -1 are not checked.
     const auto labels_of = [](float corner) {
       return floats({2, 3, 5}, {1, .1f, .1f, .4f, .4f, 0,  .2f, .2f,    .3f, .3f, 1,  .5f, .5f, .6f, .6f,
                                 0, .1f, .1f, .4f, .4f, -1, -1,  corner, -1,  -1,  -1, 7,   7,   7,   7});
     };
-    complains_as_the_cpu(
+    fails_as_on_the_cpu(
         "_contrib_MultiBoxTarget", {},
         {floats({1, 2, 4}, {0, 0, .5f, .5f, .5f, .5f, 1, 1}), labels_of(.25f), floats({2, 2, 2}, range(8))}, 1,
         labels_of(-1), "label[1, 1, 2]: expected -1 behind class -1, found 0.25");
-    complains_as_the_cpu("_contrib_MultiProposal",
-                         {{"scales", "(1,)"}, {"ratios", "(1,)"}, {"feature_stride", "8"}, {"rpn_post_nms_top_n", "2"}},
-                         {floats({2, 2, 2, 3}, range(24)), floats({2, 4, 2, 3}, std::vector<float>(48, 0)),
-                          floats({2, 3}, {16, 24, 1, 16, 32, 1})},
-                         2, floats({2, 3}, {16, 24, 1, 16, 31.5f, 1}),
-                         "im_info[1]: expected an image of at most 16 by 24, found 16 by 32");
+    fails_as_on_the_cpu("_contrib_MultiProposal",
+                        {{"scales", "(1,)"}, {"ratios", "(1,)"}, {"feature_stride", "8"}, {"rpn_post_nms_top_n", "2"}},
+                        {floats({2, 2, 2, 3}, range(24)), floats({2, 4, 2, 3}, std::vector<float>(48, 0)),
+                         floats({2, 3}, {16, 24, 1, 16, 32, 1})},
+                        2, floats({2, 3}, {16, 24, 1, 16, 31.5f, 1}),
+                        "im_info[1]: expected an image of at most 16 by 24, found 16 by 32");
   }
 }
 
-TEST(a_graph_that_is_replayed_complains) {
+TEST(a_replayed_graph_reports_input_errors) {
   const auto num_replays = CONTROL(cudasim_num_replays);
   for (uint64_t seed = 2; seed < 6; ++seed) {
     seed_anew(seed);
@@ -184,7 +184,7 @@ TEST(a_graph_that_is_replayed_complains) {
 }
 
 // Refused at once where it is known by then, and else when it is read.
-TEST(what_was_made_of_a_wrong_number_is_marked_wherever_it_went) {
+TEST(everything_computed_from_a_wrong_number_is_marked) {
   for (uint64_t seed = 2; seed < 10; ++seed) {
     seed_anew(seed);
     const Bound first = bind_on(kGpu0, node("take", {{"mode", "raise"}}, {"x", "at"}), {rows(), floats({2}, {9, 1})});
@@ -209,7 +209,7 @@ TEST(what_was_made_of_a_wrong_number_is_marked_wherever_it_went) {
   }
 }
 
-TEST(an_applied_operator_complains_for_itself_alone) {
+TEST(an_applied_operator_reports_its_own_errors_only) {
   for (uint64_t seed = 2; seed < 6; ++seed) {
     seed_anew(seed);
     const NDArray x = rows().copy_to(kGpu0), six = floats({1}, {6}, kGpu0), four = floats({1}, {4}, kGpu0);
@@ -244,7 +244,7 @@ std::unique_ptr<Kernel> take_kernel(const NDArray &x, const NDArray &at, const N
 }  // namespace
 
 // It came before what the host could not do, and the next program has nothing to do with it.
-TEST(a_program_that_fails_leaves_no_complaint_behind) {
+TEST(a_failed_program_leaves_no_input_error_behind) {
   for (uint64_t seed = 2; seed < 6; ++seed) {
     seed_anew(seed);
     const NDArray x = rows().copy_to(kGpu0), wrong = floats({1}, {6}, kGpu0), right = floats({1}, {4}, kGpu0);
@@ -257,11 +257,11 @@ TEST(a_program_that_fails_leaves_no_complaint_behind) {
     const Step fine{take.get(), {good_inputs, outputs}, "take 'fine'"},
         off{take.get(), {bad_inputs, outputs}, "take 'off'"}, last{&throws, {}, "Custom 'host'"};
     const auto owner = std::make_shared<int>(0);
-    for (const bool complains : {true, false}) {
-      const Step bad[] = {fine, complains ? off : fine, last};
+    for (const bool is_wrong : {true, false}) {
+      const Step bad[] = {fine, is_wrong ? off : fine, last};
       queue->run({bad, 3, false}, owner);
       CHECK_EQ(error_of([&] { queue->sync(); }),
-               std::string(complains ? "take 'off': indices[0]: expected 0 to 4, found 6" : "Custom 'host': no more"));
+               std::string(is_wrong ? "take 'off': indices[0]: expected 0 to 4, found 6" : "Custom 'host': no more"));
       queue->run({&fine, 1, false}, owner);
       CHECK_EQ(error_of([&] { queue->sync(); }), std::string("no error"));
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the threads of a block find out together, within each_together() (compute.cuh): each of these is called by all
-// of them, which all get the result. Orders are fixed, so that results repeat.
+// Reductions over the threads of a block, for use within each_together() (compute.cuh): all threads call them, and all
+// get the result. Orders are fixed, so that results repeat.
 #pragma once
 
 #include "cuda/op/compute.cuh"
 
 namespace cohort {
 
-// fn(fn(a, b), ...) of what each thread has, for an fn that cares for no order.
+// fn(fn(a, b), ...) over the values of all threads; fn must be associative and commutative.
 template <typename T, typename Fn>
 __device__ T combined(const T &own, const Fn &fn) {
   COHORT_SHARED(T, all, [kBlockThreads]);
@@ -22,7 +22,7 @@ __device__ T combined(const T &own, const Fn &fn) {
   return result;
 }
 
-// The first i from `begin` on for which holds(i); `end` if there is none.
+// The first i from `begin` on for which holds(i) is true; `end` if there is none.
 template <typename Fn>
 __device__ int64_t first_where(int64_t begin, int64_t end, const Fn &holds) {
   constexpr int kEach = 8;
@@ -37,7 +37,7 @@ __device__ int64_t first_where(int64_t begin, int64_t end, const Fn &holds) {
   return found;
 }
 
-// to(k, i) for the k-th i < count for which holds(i), k < most. Returns how many k there are.
+// Calls to(k, i) for the k-th i < count for which holds(i) is true, for k < most. Returns the number of calls.
 template <typename Fn, typename To>
 __device__ int64_t number_those(int64_t count, int64_t most, const Fn &holds, const To &to) {
   COHORT_SHARED(int64_t, of_warp, [kBlockThreads / 32]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on a batch by stretches, of which each has its turn in the same scratch memory.
+// Work on a batch in chunks, one after the other in the same scratch memory.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace cohort {
 
-// What is gathered at a time: so much that products are large, so little that it is still in the L2 cache (40 MiB and
-// more) when they read it.
-constexpr int64_t kStretchBytes = 32 << 20;
+// Bytes gathered at a time: enough for large products, and little enough to be still in the L2 cache (40 MiB and more)
+// when the product reads them.
+constexpr int64_t kChunkBytes = 32 << 20;
 
 inline int64_t cut(int64_t count, int64_t into) { return (count + into - 1) / into; }
 inline int64_t round_up(int64_t count, int64_t to) { return cut(count, to) * to; }
 
-// Parts of a step's scratch memory.
+// Divides the scratch memory of a step.
 class Booking {
  public:
   int64_t take(int64_t bytes) {
@@ -32,21 +32,21 @@ class Booking {
 
 inline char *place_in(void *memory, int64_t at) { return static_cast<char *>(memory) + at; }
 
-// `total` places or samples by at most `most` at a time, all but the last by a multiple of `unit`.
-struct Stretches {
+// `total` places or samples in chunks of at most `most`; all but the last are a multiple of `unit`.
+struct BatchChunks {
   int64_t total, each;
-  Stretches(int64_t of, int64_t most, int64_t unit) : total(of), each(of) {
+  BatchChunks(int64_t of, int64_t most, int64_t unit) : total(of), each(of) {
     most = std::max<int64_t>(most, 1);
     if (total > most) each = round_up(cut(total, cut(total, most)), unit);
   }
   int64_t last() const { return total - (cut(total, each) - 1) * each; }
 };
 
-// The products of all stretches: the last one may be shorter.
-class Products {
+// The products of all chunks, of which the last may be shorter.
+class ChunkProducts {
  public:
-  template <typename Make>  // make(length of a stretch)
-  void make(const Stretches &stretches, Booking *booking, const Make &make) {
+  template <typename Make>  // make(length of a chunk)
+  void make(const BatchChunks &stretches, Booking *booking, const Make &make) {
     products_.push_back(make(stretches.each));
     if (stretches.last() != stretches.each) products_.push_back(make(stretches.last()));
     each_ = stretches.each;
