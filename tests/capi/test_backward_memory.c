@@ -51,8 +51,8 @@ static cohort_group *bind_deep(size_t num_contexts, cohort_bool once, cohort_boo
   options.recompute = recompute;
   options.grad_req = grad_req;
   options.num_threads = 2; /* each thread has scratch */
-  group = bind(deep(), num_contexts, desc("data", SHAPE(BATCH, 3, SIDE, SIDE), NULL),
-               desc("softmax_label", SHAPE(BATCH), NULL), params, &options);
+  group = bind_for_training(deep(), num_contexts, desc("data", SHAPE(BATCH, 3, SIDE, SIDE), NULL),
+                            desc("softmax_label", SHAPE(BATCH), NULL), params, &options);
   set_param(group, "conv5_weight", counted(SHAPE(CHANNELS, CHANNELS, 1, 1), 0.01f));
   set_param(group, "fc_weight", counted(SHAPE(8, CHANNELS * SIDE * SIDE / 9), 1e-4f));
   for (i = 0; i < 3 * LAYERS; ++i) {

@@ -59,7 +59,7 @@ static void a_sum_does_not_take_the_place_of_what_is_still_read(void **state) {
   ok(cohort_custom_register("slow", &op));
   ok(cohort_optimizer_create("sgd", &key, &rate, 1, &optimizer));
   options.gradient_bucket_bytes = 1;
-  group = bind(common_network(), 2, desc("data", SHAPE(2, 3), NULL), NULL, NAMES("a", "b"), &options);
+  group = bind_for_training(common_network(), 2, desc("data", SHAPE(2, 3), NULL), NULL, NAMES("a", "b"), &options);
   set_param(group, "a", floats(SHAPE(1, 3), FLOATS(1, 1, 1)));
   set_param(group, "b", floats(SHAPE(1, 3), FLOATS(2, 2, 2)));
   forward(group, floats(SHAPE(2, 3), FLOATS(1, 2, 3, 10, 20, 30)), NULL, 1);

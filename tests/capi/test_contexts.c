@@ -210,8 +210,8 @@ static void arrays_may_lie_on_any_context(void **state) {
   options.state_names = state_names;
   options.num_state_names = 1;
   options.inputs_need_grad = 1;
-  group = bind(node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("memory"))), 2,
-               desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
+  group = bind_for_training(node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("memory"))), 2,
+                            desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
   states[0] = moved(floats(SHAPE(1, 1), FLOATS(10)));
   states[1] = moved(floats(SHAPE(1, 1), FLOATS(20)));
   ok(cohort_group_set_states(group, states, 1, 2, NULL));

@@ -315,8 +315,9 @@ static cohort_symbol *classifier(int of_host) {
 
 /* Trains on two devices; returns fc1_weight. */
 static void train(cohort_symbol *symbol, float *weights) {
-  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(ROWS, COLUMNS), NULL), desc("label", SHAPE(ROWS), NULL),
-                             NAMES("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"), NULL);
+  cohort_group *group =
+      bind_for_training(symbol, 2, desc("data", SHAPE(ROWS, COLUMNS), NULL), desc("label", SHAPE(ROWS), NULL),
+                        NAMES("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"), NULL);
   cohort_optimizer *optimizer = NULL;
   cohort_ndarray *found;
   int step;
@@ -380,7 +381,7 @@ static void a_group_stops_where_the_host_fails(void **state) {
     cohort_error *error;
 
     begin(&self, mode);
-    group = bind(network(), 2, desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL);
+    group = bind_for_training(network(), 2, desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL);
     self.fail_forward = 4;
     error = try_forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
     if (!error) error = cohort_group_wait(group);

@@ -41,8 +41,8 @@ static void data_is(const cohort_group *group, const char *name, int32_t dtype, 
 /* DSC-01: a descriptor of name and shape only is equal to one of float32 in layout NCHW, and to no other. If a group
  * took a reshape to an equal descriptor for a change, it would need a forward before backward. */
 static void a_name_and_a_shape_are_a_descriptor(void **state) {
-  cohort_group *group =
-      bind(regression("1"), 2, bare("data", SHAPE(4, 2)), bare("label", SHAPE(4, 1)), NAMES("fc_weight"), NULL);
+  cohort_group *group = bind_for_training(regression("1"), 2, bare("data", SHAPE(4, 2)), bare("label", SHAPE(4, 1)),
+                                          NAMES("fc_weight"), NULL);
 
   (void)state;
   data_is(group, "data", COHORT_DTYPE_FLOAT32, "NCHW");
@@ -56,8 +56,8 @@ static void a_name_and_a_shape_are_a_descriptor(void **state) {
 
 /* DSC-03: a layout may be longer or shorter than the shape, as long as the batch axis is in it. */
 static void a_layout_need_not_have_the_length_of_the_shape(void **state) {
-  cohort_group *group = bind(node("relu", "r", NO_ATTRS, INPUTS(variable("data"))), 2, desc("data", SHAPE(4), "NCHW"),
-                             NULL, NO_NAMES, NULL);
+  cohort_group *group = bind_for_training(node("relu", "r", NO_ATTRS, INPUTS(variable("data"))), 2,
+                                          desc("data", SHAPE(4), "NCHW"), NULL, NO_NAMES, NULL);
 
   (void)state;
   forward(group, counted(SHAPE(4), 1), NULL, 0);
@@ -78,7 +78,7 @@ static void the_first_batched_descriptor_sets_the_batch_size(void **state) {
 
   (void)state;
   add_desc(data, "data", SHAPE(4, 2), "NC");
-  group = bind(regression("1"), 2, data, desc("label", SHAPE(4, 1), NULL), NO_NAMES, NULL);
+  group = bind_for_training(regression("1"), 2, data, desc("label", SHAPE(4, 1), NULL), NO_NAMES, NULL);
   ok(cohort_group_batch_size(group, &batch_size));
   assert_int_equal(batch_size, 4);
   cohort_group_free(group);
@@ -92,8 +92,8 @@ static void the_first_batched_descriptor_sets_the_batch_size(void **state) {
 /* DSC-05: axes can be looked up for any descriptors of the group's batch size; if the group's own have no batch axis,
  * they only have to agree with one another. Neither changes the group. */
 static void axes_are_decided_without_changing_the_group(void **state) {
-  cohort_group *group =
-      bind(node("relu", "r", NO_ATTRS, INPUTS(variable("data"))), 2, desc("data", SHAPE(3), "C"), NULL, NO_NAMES, NULL);
+  cohort_group *group = bind_for_training(node("relu", "r", NO_ATTRS, INPUTS(variable("data"))), 2,
+                                          desc("data", SHAPE(3), "C"), NULL, NO_NAMES, NULL);
   cohort_descs *descs = desc("a", SHAPE(2, 5), "TN");
   int32_t axes[2] = {-7, -7};
   int64_t batch_size = -1;
@@ -150,8 +150,8 @@ static void a_slice_keeps_all_but_the_length(void **state) {
 /* DSC-10: where nothing has a batch axis, each device gets all of the data, labels and head gradients, and trains on
  * them; device 0's output is the merged one, unless its layout has a batch axis. */
 static void without_a_batch_axis_every_device_does_all(void **state) {
-  cohort_group *group = bind(regression("1"), 2, desc("data", SHAPE(2, 2), "CD"), desc("label", SHAPE(2, 1), "CD"),
-                             NAMES("fc_weight"), NULL);
+  cohort_group *group = bind_for_training(regression("1"), 2, desc("data", SHAPE(2, 2), "CD"),
+                                          desc("label", SHAPE(2, 1), "CD"), NAMES("fc_weight"), NULL);
   cohort_ndarray *label = counted(SHAPE(2, 1), 0), *output;
   cohort_metric *metric = NULL;
   double sum = 0, num = 0;
@@ -179,8 +179,8 @@ static void without_a_batch_axis_every_device_does_all(void **state) {
   cohort_ndarray_free(label);
   cohort_group_free(group);
 
-  group = bind(node("relu", "r", ATTRS("__layout__", "NC"), INPUTS(variable("data"))), 2,
-               desc("data", SHAPE(1, 2), "CD"), NULL, NO_NAMES, NULL);
+  group = bind_for_training(node("relu", "r", ATTRS("__layout__", "NC"), INPUTS(variable("data"))), 2,
+                            desc("data", SHAPE(1, 2), "CD"), NULL, NO_NAMES, NULL);
   forward(group, counted(SHAPE(1, 2), 1), NULL, 0);
   output = merged(group, COHORT_GROUP_OUTPUTS, 0);
   has_shape(output, 2, 2);
@@ -189,7 +189,8 @@ static void without_a_batch_axis_every_device_does_all(void **state) {
 }
 
 static void without_a_batch_axis_head_gradients_go_whole_to_every_device(void **state) {
-  cohort_group *group = bind(linear("1"), 2, desc("data", SHAPE(2, 2), "CD"), NULL, NAMES("fc_weight"), NULL);
+  cohort_group *group =
+      bind_for_training(linear("1"), 2, desc("data", SHAPE(2, 2), "CD"), NULL, NAMES("fc_weight"), NULL);
 
   (void)state;
   forward(group, counted(SHAPE(2, 2), 1), NULL, 1);

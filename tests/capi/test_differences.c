@@ -124,8 +124,8 @@ static void is_train_may_be_left_to_a_group(void **state) {
   (void)state;
   for (for_training = 0; for_training < 2; ++for_training) {
     cohort_symbol *dropout = node("Dropout", "d", NO_ATTRS, INPUTS(variable("data")));
-    cohort_group *group =
-        (for_training ? bind : bind_for_inference)(dropout, 1, desc("data", SHAPE(64), NULL), NULL, NO_NAMES, NULL);
+    cohort_group *group = (for_training ? bind_for_training : bind_for_inference)(
+        dropout, 1, desc("data", SHAPE(64), NULL), NULL, NO_NAMES, NULL);
     cohort_executor *executor = executor_of(group);
 
     for (i = 0; i < COUNT(words); ++i) {
@@ -191,7 +191,7 @@ static void gradients_of_inputs_go_by_the_descriptors(void **state) {
   (void)state;
   add_desc(data, "rows", SHAPE(2, 2), "NC");
   options.inputs_need_grad = 1;
-  group = bind(dot, 2, data, NULL, NO_NAMES, &options);
+  group = bind_for_training(dot, 2, data, NULL, NO_NAMES, &options);
   batch[0] = floats(SHAPE(2, 1), FLOATS(1, 10));
   batch[1] = counted(SHAPE(2, 2), 1);
   ok(cohort_group_forward(group, batch, 2, NULL, 0, 1));
@@ -226,7 +226,8 @@ static void without_names_there_are_no_states(void **state) {
 /* DIF-20: head gradients are a list; one array is a list of one, and not the list of its rows. */
 static void one_head_gradient_is_a_list_of_one(void **state) {
   cohort_symbol *heads[2] = {NULL, NULL}, *internals = NULL, *both = NULL;
-  cohort_group *group = bind(linear("1"), 2, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), NULL);
+  cohort_group *group =
+      bind_for_training(linear("1"), 2, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), NULL);
   cohort_ndarray *grads[2];
 
   (void)state;
@@ -243,7 +244,7 @@ static void one_head_gradient_is_a_list_of_one(void **state) {
   ok(cohort_symbol_group(heads, 2, &both));
   cohort_symbol_free(heads[0]);
   cohort_symbol_free(heads[1]);
-  group = bind(both, 2, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), NULL);
+  group = bind_for_training(both, 2, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), NULL);
   set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 1)));
   forward(group, counted(SHAPE(2, 2), 1), NULL, 1);
   grads[0] = floats(SHAPE(2, 1), FLOATS(1, 10));

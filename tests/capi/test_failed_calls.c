@@ -79,7 +79,7 @@ static void a_group_goes_on_after_a_head_gradient_that_was_not_written(void **st
   (void)state;
   ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &sgd));
   for (options.backward_once = 0; options.backward_once < 2; ++options.backward_once) {
-    group = bind(linear("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+    group = bind_for_training(linear("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
     set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
     forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
     fails(cohort_group_backward(group, &bad, 1), COHORT_ERROR_EXECUTION, "head gradient");
@@ -104,7 +104,8 @@ static void leave_bytes(size_t bytes) {
 
 /* Three steps of Adam; the second is repeated each time that it runs out of memory. */
 static float *trained(int32_t mode, size_t bytes, int *num_refused) {
-  cohort_group *group = bind(linear("1"), 2, desc("data", SHAPE(4, kMany), NULL), NULL, NAMES("fc_weight"), NULL);
+  cohort_group *group =
+      bind_for_training(linear("1"), 2, desc("data", SHAPE(4, kMany), NULL), NULL, NAMES("fc_weight"), NULL);
   cohort_optimizer *adam = NULL;
   cohort_error *error;
   float *weights;
@@ -235,7 +236,7 @@ static void nothing_is_copied_where_one_array_was_not_written(void **state) {
   cohort_arrays_free(arrays);
 
   arrays = good_and_bad("data", "fc_weight");
-  group = bind(linear("1"), 2, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), NULL);
+  group = bind_for_training(linear("1"), 2, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), NULL);
   fill(device_array(group, COHORT_GROUP_DATA, 0, 0), 3);
   fails(cohort_group_set_params(group, arrays, NULL, 0), COHORT_ERROR_EXECUTION, "'fc_weight'");
   holds_free(device_array(group, COHORT_GROUP_DATA, 0, 0), 3, 3);
@@ -295,7 +296,7 @@ static void backward_of_a_group_after_inference_is_that_of_the_numbers_that_were
 
   (void)state;
   options.inputs_need_grad = 1;
-  group = bind(dropped, 2, desc("data", SHAPE(64, 2), NULL), NULL, NAMES(NULL), &options);
+  group = bind_for_training(dropped, 2, desc("data", SHAPE(64, 2), NULL), NULL, NAMES(NULL), &options);
   for (i = 0; i < 2; ++i) ok(cohort_ndarray_full(SHAPE(64, 2), COHORT_DTYPE_FLOAT32, NULL, 1, &ones[i]));
   forward(group, ones[0], NULL, 0);
   output = numbers_of(merged(group, COHORT_GROUP_OUTPUTS, 0));

@@ -191,8 +191,8 @@ static void what_runs_may_be_freed(void **state) {
         cohort_ndarray *data = keep(&self, floats(SHAPE(2, 1), FLOATS(5, 7)));
 
         options.inputs_need_grad = 1;
-        self.group =
-            bind(scale_node("3", variable("data")), 1, desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
+        self.group = bind_for_training(scale_node("3", variable("data")), 1, desc("data", SHAPE(2, 1), NULL), NULL,
+                                       NO_NAMES, &options);
         output = device_array(self.group, COHORT_GROUP_OUTPUTS, 0, 0);
         gradient = device_array(self.group, COHORT_GROUP_INPUT_GRADS, 0, 0);
         self.stage = stage; /* inference has one node more */

@@ -71,8 +71,8 @@ static void sum_reqs_are(cohort_group_options *options, int32_t data, int32_t me
 
   options->state_names = states;
   options->num_state_names = 1;
-  group = bind(node("elemwise_add", "all", NO_ATTRS, INPUTS(sum, variable("other"))), 2,
-               desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, options);
+  group = bind_for_training(node("elemwise_add", "all", NO_ATTRS, INPUTS(sum, variable("other"))), 2,
+                            desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, options);
   ok(cohort_group_executor(group, 1, &executor));
   for (i = 0; i < 3; ++i) {
     int32_t found = -1;
@@ -115,7 +115,7 @@ static void a_parameter_stays_one_when_it_is_data_too(void **state) {
   options.inputs_need_grad = 1;
   options.fixed_param_names = fixed;
   options.num_fixed_param_names = 1;
-  group = bind(linear("1"), 2, data, NULL, NAMES("fc_weight"), &options);
+  group = bind_for_training(linear("1"), 2, data, NULL, NAMES("fc_weight"), &options);
   ok(cohort_group_executor(group, 0, &executor));
   ok(cohort_executor_grad_req(executor, 0, &found));
   assert_int_equal(found, COHORT_GRAD_WRITE);

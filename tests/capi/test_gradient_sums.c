@@ -134,8 +134,8 @@ static cohort_group *trained(size_t num_contexts, size_t bucket_bytes, cohort_up
   int step;
 
   options.gradient_bucket_bytes = bucket_bytes;
-  group = bind(regression("64"), num_contexts, desc("data", SHAPE(kBatch, kInputs), "NC"),
-               desc("label", SHAPE(kBatch, kUnits), "NC"), NAMES("fc_weight"), &options);
+  group = bind_for_training(regression("64"), num_contexts, desc("data", SHAPE(kBatch, kInputs), "NC"),
+                            desc("label", SHAPE(kBatch, kUnits), "NC"), NAMES("fc_weight"), &options);
   ok(cohort_optimizer_create("sgd", keys, values, 3, &optimizer));
   for (step = 0; step < num_steps; ++step) {
     for (i = 0; i < COUNT(rows) + COUNT(labels); ++i) {
@@ -292,10 +292,10 @@ static cohort_group *trained_unevenly(const char *num_filter, const double *work
   options.workload = workload;
   options.num_workloads = 2;
   options.gradient_bucket_bytes = bucket_bytes;
-  group =
-      bind(net, 2, desc("data", SHAPE(3, 16, 1, 1, 1), NULL), desc("label", SHAPE(3, 1), NULL),
-           NAMES("up_weight", "up_bias", "fc_weight", "fc_bias", "fc1_weight", "fc1_bias", "last_weight", "last_bias"),
-           &options);
+  group = bind_for_training(
+      net, 2, desc("data", SHAPE(3, 16, 1, 1, 1), NULL), desc("label", SHAPE(3, 1), NULL),
+      NAMES("up_weight", "up_bias", "fc_weight", "fc_bias", "fc1_weight", "fc1_bias", "last_weight", "last_bias"),
+      &options);
   ok(cohort_initializer_create("xavier", &key, &value, 1, 7, &init));
   ok(cohort_group_arrays(group, COHORT_GROUP_PARAMS, 0, &params));
   ok(cohort_initializer_apply(init, NULL, params));

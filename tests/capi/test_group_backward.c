@@ -4,8 +4,8 @@
 
 /* A plain head: fc = data . (1, 10)^T over `batch` rows of two. */
 static cohort_group *bind_linear(size_t num_contexts, int64_t batch, const cohort_group_options *options) {
-  cohort_group *group =
-      bind(linear("1"), num_contexts, desc("data", SHAPE(batch, 2), NULL), NULL, NAMES("fc_weight"), options);
+  cohort_group *group = bind_for_training(linear("1"), num_contexts, desc("data", SHAPE(batch, 2), NULL), NULL,
+                                          NAMES("fc_weight"), options);
 
   set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
   return group;
@@ -56,7 +56,7 @@ static void a_name_that_is_both_counts_as_a_parameter(void **state) {
 
   (void)state;
   add_desc(data, "fc_weight", SHAPE(1, 2), "CD");
-  group = bind(linear("1"), 2, data, NULL, NAMES("fc_weight"), NULL);
+  group = bind_for_training(linear("1"), 2, data, NULL, NAMES("fc_weight"), NULL);
   grad_req_is(group, 0, COHORT_GRAD_NULL);
   grad_req_is(group, 1, COHORT_GRAD_WRITE);
   cohort_group_free(group);
@@ -214,7 +214,7 @@ static void a_blocked_argument_gets_no_gradient(void **state) {
     cohort_group *group;
 
     options.grad_req = words[i];
-    group = bind(blocked, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+    group = bind_for_training(blocked, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
     fill(device_array(group, COHORT_GROUP_GRADS, 0, 1), 7);
     forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
     backward(group, NULL);
@@ -242,7 +242,7 @@ static void a_head_gradient_is_split_like_its_output(void **state) {
 static void a_head_gradient_without_batch_axis_goes_whole_to_each_device(void **state) {
   cohort_symbol *symbol = node("FullyConnected", "fc", ATTRS("num_hidden", "1", "no_bias", "True", "__layout__", "CD"),
                                INPUTS(variable("data")));
-  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL);
+  cohort_group *group = bind_for_training(symbol, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL);
 
   (void)state;
   forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
@@ -262,7 +262,7 @@ static void a_head_gradient_is_split_along_its_heads_axis(void **state) {
 
   (void)state;
   options.inputs_need_grad = 1;
-  group = bind(symbol, 2, desc("data", SHAPE(2, 3), "CN"), NULL, NO_NAMES, &options);
+  group = bind_for_training(symbol, 2, desc("data", SHAPE(2, 3), "CN"), NULL, NO_NAMES, &options);
   forward(group, floats(SHAPE(2, 3), FLOATS(1, 1, 1, 1, 1, 1)), NULL, 1);
   ok(cohort_ndarray_copy(here, &far, &head_grad));
   cohort_ndarray_free(here);
@@ -291,7 +291,7 @@ static void losses_need_no_head_gradient(void **state) {
     cohort_symbol *loss = has_label ? node(ops[i], "loss", NO_ATTRS, INPUTS(linear("2"), variable("label")))
                                     : node(ops[i], "loss", NO_ATTRS, INPUTS(linear("2")));
     cohort_descs *label = !has_label ? NULL : i < 2 ? desc("label", SHAPE(2), NULL) : desc("label", SHAPE(2, 2), NULL);
-    cohort_group *group = bind(loss, 2, desc("data", SHAPE(2, 2), NULL), label, NAMES("fc_weight"), NULL);
+    cohort_group *group = bind_for_training(loss, 2, desc("data", SHAPE(2, 2), NULL), label, NAMES("fc_weight"), NULL);
     cohort_ndarray *grad;
     float without[4], with[4];
 
@@ -329,7 +329,7 @@ static void the_list_may_end_before_losses(void **state) {
   cohort_symbol_free(heads[0]);
   cohort_symbol_free(heads[1]);
   options.inputs_need_grad = 1;
-  group = bind(both, 2, desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
+  group = bind_for_training(both, 2, desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
   forward(group, counted(SHAPE(2, 1), 1), NULL, 1);
   fails(cohort_group_backward(group, NULL, 0), COHORT_ERROR_INVALID_ARGUMENT, "add a loss to the symbol, or pass");
   ok(cohort_group_backward(group, &head_grad, 1));
@@ -370,7 +370,8 @@ static void losses_and_plain_heads_may_be_mixed(void **state) {
   cohort_symbol_free(internals);
   cohort_symbol_free(heads[0]);
   cohort_symbol_free(heads[1]);
-  group = bind(both, 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL), NAMES("fc_weight"), NULL);
+  group = bind_for_training(both, 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
+                            NAMES("fc_weight"), NULL);
   set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
   forward(group, counted(SHAPE(4, 2), 1), counted(SHAPE(4, 1), 0), 1);
   head_grads[1] = floats(SHAPE(4, 1), FLOATS(1, 1, 1, 1));
@@ -408,8 +409,8 @@ static void a_head_from_which_nothing_flows_back_needs_none(void **state) {
     cohort_symbol *same = NULL;
     options.inputs_need_grad = (cohort_bool)last;
     ok(cohort_symbol_copy(all, &same));
-    group =
-        bind(same, 2, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 2), NULL), NAMES("fc_weight"), &options);
+    group = bind_for_training(same, 2, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 2), NULL),
+                              NAMES("fc_weight"), &options);
     set_param(group, "fc_weight", floats(SHAPE(2, 2), FLOATS(1, 0, 0, 1)));
     forward(group, counted(SHAPE(2, 2), 1), counted(SHAPE(2, 2), 0), 1);
     if (last) {
@@ -478,8 +479,8 @@ static void backward_follows_a_forward_of_this_binding(void **state) {
   cohort_group_free(group);
 
   options.inputs_need_grad = 1;
-  group = bind(node("Dropout", "d", ATTRS("p", "0.5"), INPUTS(variable("data"))), 1, desc("data", SHAPE(4, 2), NULL),
-               NULL, NO_NAMES, &options);
+  group = bind_for_training(node("Dropout", "d", ATTRS("p", "0.5"), INPUTS(variable("data"))), 1,
+                            desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, &options);
   for (i = 0; i < 2; ++i) {
     forward(group, floats(SHAPE(4, 2), FLOATS(1, 1, 1, 1, 1, 1, 1, 1)), NULL, 0);
     backward(group, floats(SHAPE(4, 2), FLOATS(1, 2, 3, 4, 5, 6, 7, 8)));
@@ -544,7 +545,7 @@ static void input_gradients_are_in_the_order_of_the_descriptors(void **state) {
   (void)state;
   add_desc(data, "first", SHAPE(2, 1), NULL);
   options.inputs_need_grad = 1;
-  group = bind(symbol, 2, data, NULL, NO_NAMES, &options);
+  group = bind_for_training(symbol, 2, data, NULL, NO_NAMES, &options);
   batch[0] = counted(SHAPE(2, 1), 1);
   batch[1] = counted(SHAPE(2, 1), 10);
   ok(cohort_group_forward(group, batch, 2, NULL, 0, 1));
@@ -625,7 +626,7 @@ static void the_gradient_of_an_input_without_batch_axis_is_the_sum(void **state)
   (void)state;
   add_desc(data, "fc_weight", SHAPE(1, 2), "CD");
   options.inputs_need_grad = 1;
-  group = bind(linear("1"), 2, data, NULL, NO_NAMES, &options);
+  group = bind_for_training(linear("1"), 2, data, NULL, NO_NAMES, &options);
   batch[0] = counted(SHAPE(4, 2), 1);
   batch[1] = floats(SHAPE(1, 2), FLOATS(1, 10));
   ok(cohort_group_forward(group, batch, 2, NULL, 0, 1));

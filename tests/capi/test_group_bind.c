@@ -62,7 +62,7 @@ static void a_descriptor_is_float32_and_nchw_unless_told(void **state) {
   ok(cohort_descs_add(data, "data", SHAPE(4), COHORT_DTYPE_NONE, NULL));
   ok(cohort_descs_get(data, 0, NULL, NULL, 0, NULL, NULL, &layout));
   assert_string_equal(layout, "NCHW");
-  group = bind(symbol, 2, data, NULL, NO_NAMES, NULL);
+  group = bind_for_training(symbol, 2, data, NULL, NO_NAMES, NULL);
   array = device_array(group, COHORT_GROUP_DATA, 0, 0);
   assert_int_equal(dtype_of(array), COHORT_DTYPE_FLOAT32);
   cohort_ndarray_free(array);
@@ -143,7 +143,7 @@ static void a_batch_goes_by_the_order_of_the_descriptors(void **state) {
 
   (void)state;
   add_desc(data, "a", SHAPE(2, 1), NULL);
-  group = bind(symbol, 2, data, NULL, NO_NAMES, NULL);
+  group = bind_for_training(symbol, 2, data, NULL, NO_NAMES, NULL);
   batch[0] = floats(SHAPE(2, 1), FLOATS(1, 2));
   batch[1] = floats(SHAPE(2, 1), FLOATS(10, 20));
   ok(cohort_group_forward(group, batch, 2, NULL, 0, 0));
@@ -182,7 +182,7 @@ static void data_is_needed_and_labels_are_not(void **state) {
 /* DSC-10: where nothing has a batch axis every device gets everything, and device 0's output is the merged one. */
 static void a_group_may_have_no_batch_axis_at_all(void **state) {
   cohort_symbol *symbol = node("relu", "r", NO_ATTRS, INPUTS(variable("data")));
-  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(3), "C"), NULL, NO_NAMES, NULL);
+  cohort_group *group = bind_for_training(symbol, 2, desc("data", SHAPE(3), "C"), NULL, NO_NAMES, NULL);
   cohort_ndarray *output;
   int64_t begin, end;
 
@@ -334,8 +334,8 @@ static void groups_that_share_memory_share_parameters(void **state) {
 
   (void)state;
   options.shared_group = large;
-  small = bind(regression("1"), 2, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 1), NULL),
-               NAMES("fc_weight"), &options);
+  small = bind_for_training(regression("1"), 2, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 1), NULL),
+                            NAMES("fc_weight"), &options);
   forward(small, counted(SHAPE(2, 2), 1), counted(SHAPE(2, 1), 0), 1);
   holds_free(merged(small, COHORT_GROUP_OUTPUTS, 0), 10, 32);
   ok(cohort_group_backward(small, NULL, 0));

@@ -8,7 +8,7 @@ static cohort_group *bind_two_inputs(size_t num_contexts, int64_t batch, const c
   cohort_descs *data = desc("data", SHAPE(batch, 2), "NC");
 
   add_desc(data, "fc_weight", SHAPE(1, 2), "CD");
-  return bind(linear("1"), num_contexts, data, NULL, NO_NAMES, options);
+  return bind_for_training(linear("1"), num_contexts, data, NULL, NO_NAMES, options);
 }
 
 /* FWD-10: each row keeps its place in the output, whatever device computes it. Row i of the data is (2i, 2i + 1). */
@@ -42,7 +42,7 @@ static void each_device_gets_its_slice(void **state) {
 /* FWD-01, OUT-02: a batch axis that is not the first, of an input and, by its node's __layout__, of an output. */
 static void the_batch_axis_need_not_be_the_first(void **state) {
   cohort_symbol *symbol = node("relu", "r", ATTRS("__layout__", "CN"), INPUTS(variable("data")));
-  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(2, 3), "CN"), NULL, NO_NAMES, NULL);
+  cohort_group *group = bind_for_training(symbol, 2, desc("data", SHAPE(2, 3), "CN"), NULL, NO_NAMES, NULL);
   cohort_ndarray *output;
   int32_t axis = -7;
 
@@ -88,7 +88,7 @@ static void a_batch_of_another_dtype_is_converted(void **state) {
   holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 19, 43, 65);
   cohort_group_free(group);
 
-  group = bind(symbol, 2, desc("data", SHAPE(2, 3), "CN"), NULL, NO_NAMES, NULL);
+  group = bind_for_training(symbol, 2, desc("data", SHAPE(2, 3), "CN"), NULL, NO_NAMES, NULL);
   ok(cohort_ndarray_from_host(numbers, sizeof(numbers), SHAPE(2, 3), COHORT_DTYPE_INT32, NULL, &batch));
   forward(group, batch, NULL, 0);
   holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 0, 2, 3, 4, 5, 6);
@@ -166,7 +166,7 @@ static void is_train_follows_the_binding_unless_given(void **state) {
 
   (void)state;
   ok(cohort_symbol_copy(dropout, &same));
-  training = bind(dropout, 2, desc("data", SHAPE(8, 8), "NC"), NULL, NO_NAMES, NULL);
+  training = bind_for_training(dropout, 2, desc("data", SHAPE(8, 8), "NC"), NULL, NO_NAMES, NULL);
   inference = bind_for_inference(same, 2, desc("data", SHAPE(8, 8), "NC"), NULL, NO_NAMES, NULL);
   forward(training, ones(SHAPE(8, 8)), NULL, -1);
   assert_true(num_zeros(merged(training, COHORT_GROUP_OUTPUTS, 0), 64) > 0);
@@ -215,7 +215,8 @@ static void a_list_of_no_labels_is_no_labels(void **state) {
 
 /* FWD-06, GRP-13: without label descriptors the label is an ordinary argument, and given labels are ignored. */
 static void a_group_bound_without_labels_ignores_them(void **state) {
-  cohort_group *group = bind(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL);
+  cohort_group *group =
+      bind_for_training(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL);
 
   (void)state;
   set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
@@ -323,13 +324,15 @@ static void a_normalised_loss_divides_by_the_slice(void **state) {
     /* Weights are zero, so both classes have 1/2: each row x of class 0 adds -x/2 to its weights and x/2 to the
      * other's. */
     ok(cohort_symbol_copy(loss, &same));
-    group = bind(loss, 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4), NULL), NAMES("fc_weight"), NULL);
+    group = bind_for_training(loss, 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4), NULL),
+                              NAMES("fc_weight"), NULL);
     forward(group, counted(SHAPE(4, 2), 1), floats(SHAPE(4), FLOATS(0, 0, 0, 0)), 1);
     backward(group, NULL);
     holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 0), -1 * part, -2 * part, 1 * part, 2 * part);
     holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 1), -5 * part, -6 * part, 5 * part, 6 * part);
     cohort_group_free(group);
-    group = bind(same, 1, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4), NULL), NAMES("fc_weight"), NULL);
+    group = bind_for_training(same, 1, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4), NULL),
+                              NAMES("fc_weight"), NULL);
     forward(group, counted(SHAPE(4, 2), 1), floats(SHAPE(4), FLOATS(0, 0, 0, 0)), 1);
     backward(group, NULL);
     holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 0), w ? -1.5f : -6, w ? -2 : -8, w ? 1.5f : 6, w ? 2 : 8);
@@ -340,7 +343,8 @@ static void a_normalised_loss_divides_by_the_slice(void **state) {
 /* FWD-10: BatchNorm uses mean and variance of its device's slice: here of 1 and 3, and of 10 and 30. */
 static void batch_statistics_are_those_of_a_slice(void **state) {
   cohort_symbol *symbol = node("BatchNorm", "bn", ATTRS("eps", "0.001"), INPUTS(variable("data")));
-  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(4, 1), NULL), NULL, NAMES("bn_gamma", "bn_beta"), NULL);
+  cohort_group *group =
+      bind_for_training(symbol, 2, desc("data", SHAPE(4, 1), NULL), NULL, NAMES("bn_gamma", "bn_beta"), NULL);
 
   (void)state;
   forward(group, floats(SHAPE(4, 1), FLOATS(1, 3, 10, 30)), NULL, 1);
@@ -393,7 +397,7 @@ static void outputs_are_read_merged_or_by_device(void **state) {
   holds_free(device_array(group, COHORT_GROUP_OUTPUTS, 0, 1), 54);
   cohort_group_free(group);
 
-  group = bind(symbol, 2, desc("data", SHAPE(3, 2), NULL), NULL, NAMES("fc_weight"), NULL);
+  group = bind_for_training(symbol, 2, desc("data", SHAPE(3, 2), NULL), NULL, NAMES("fc_weight"), NULL);
   set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
   forward(group, counted(SHAPE(3, 2), 1), NULL, 0);
   holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 10, 32);

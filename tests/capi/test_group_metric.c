@@ -127,7 +127,7 @@ static void labels_are_sliced_along_their_own_axes(void **state) {
   for (i = 0; i < 3; ++i) cohort_symbol_free(heads[i]);
   add_desc(label, "across", SHAPE(2, 3), "CN");
   add_desc(label, "whole", SHAPE(2), "C");
-  group = bind(both, 2, desc("data", SHAPE(3, 2), NULL), label, NAMES("fc_weight"), NULL);
+  group = bind_for_training(both, 2, desc("data", SHAPE(3, 2), NULL), label, NAMES("fc_weight"), NULL);
   metric = seeing_metric(&seen, 0);
   labels[0] = counted(SHAPE(3, 1), 1);
   labels[1] = counted(SHAPE(2, 3), 1);
@@ -218,7 +218,8 @@ static void devices_are_counted_all_or_none(void **state) {
 
 /* MET-05: a group bound without labels has none to compare. */
 static void a_group_without_labels_updates_no_metric(void **state) {
-  cohort_group *group = bind(linear("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL);
+  cohort_group *group =
+      bind_for_training(linear("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL);
   cohort_metric *metric = metric_named("mse");
   cohort_ndarray *label = counted(SHAPE(4, 1), 1), *both[2];
 
@@ -246,7 +247,7 @@ static cohort_group *bind_two_heads(void) {
   cohort_symbol_free(heads[0]);
   cohort_symbol_free(heads[1]);
   add_desc(label, "a_label", SHAPE(2, 1), NULL);
-  group = bind(both, 1, desc("data", SHAPE(2, 1), NULL), label, NO_NAMES, NULL);
+  group = bind_for_training(both, 1, desc("data", SHAPE(2, 1), NULL), label, NO_NAMES, NULL);
   forward(group, floats(SHAPE(2, 1), FLOATS(1, 2)), NULL, 0);
   return group;
 }

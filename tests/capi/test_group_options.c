@@ -22,8 +22,8 @@ static cohort_group *bind_many(void) {
   options.fixed_param_names = fixed;
   options.num_fixed_param_names = 1;
   options.inputs_need_grad = 1;
-  return bind(many_arguments(), 2, desc("data", SHAPE(5, 3), NULL), desc("label", SHAPE(5, 2), NULL),
-              NAMES("bn_gamma", "fc_bias", "no_such", "fc_weight", "fc_bias"), &options);
+  return bind_for_training(many_arguments(), 2, desc("data", SHAPE(5, 3), NULL), desc("label", SHAPE(5, 2), NULL),
+                           NAMES("bn_gamma", "fc_bias", "no_such", "fc_weight", "fc_bias"), &options);
 }
 
 static cohort_executor *executor_of(const cohort_group *group, size_t device) {
@@ -101,7 +101,8 @@ static void parameters_have_the_order_of_the_arguments(void **state) {
   is_zero(device_array(group, COHORT_GROUP_PARAMS, 2, 1));
   cohort_group_free(group);
 
-  group = bind(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL), NO_NAMES, NULL);
+  group = bind_for_training(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
+                            NO_NAMES, NULL);
   assert_int_equal(num_arrays(group, COHORT_GROUP_PARAMS), 0);
   assert_int_equal(num_arrays(group, COHORT_GROUP_GRADS), 0);
   set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
@@ -173,7 +174,8 @@ static void gradients_are_for_training(void **state) {
 
 /* GRP-13: a label without descriptor is an ordinary argument: of its inferred shape, zero, without gradient. */
 static void a_label_without_descriptor_is_a_zero(void **state) {
-  cohort_group *group = bind(regression("1"), 2, desc("data", SHAPE(5, 2), NULL), NULL, NAMES("fc_weight"), NULL);
+  cohort_group *group =
+      bind_for_training(regression("1"), 2, desc("data", SHAPE(5, 2), NULL), NULL, NAMES("fc_weight"), NULL);
   cohort_executor *executor = executor_of(group, 0);
   cohort_ndarray *label, *grad = NULL;
 
@@ -213,7 +215,7 @@ static void dtypes_are(const char *data_attr, int32_t data_desc, int32_t label_d
   ok(cohort_descs_create(&label));
   ok(cohort_descs_add(data, "data", SHAPE(4, 2), data_desc, NULL));
   ok(cohort_descs_add(label, "label", SHAPE(4, 1), label_desc, NULL));
-  group = bind(typed(data_attr, NULL), 2, data, label, NAMES("fc_weight"), options);
+  group = bind_for_training(typed(data_attr, NULL), 2, data, label, NAMES("fc_weight"), options);
   dtype_is(group, COHORT_GROUP_DATA, 0, expected);
   dtype_is(group, COHORT_GROUP_PARAMS, 0, expected);
   dtype_is(group, COHORT_GROUP_GRADS, 0, expected);
@@ -251,8 +253,8 @@ static void dtypes_that_do_not_go_together_are_refused(void **state) {
   cohort_error *error;
 
   (void)state;
-  group = bind(typed(NULL, "2"), 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
-               NAMES("fc_weight"), NULL);
+  group = bind_for_training(typed(NULL, "2"), 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
+                            NAMES("fc_weight"), NULL);
   dtype_is(group, COHORT_GROUP_LABELS, 0, COHORT_DTYPE_FLOAT32);
   cohort_group_free(group);
   group = NULL;
@@ -375,14 +377,15 @@ static void a_label_that_is_bound_to_nothing_is_a_warning(void **state) {
   (void)state;
   options.log = note_label;
   options.log_user_data = &count;
-  cohort_group_free(bind(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options));
+  cohort_group_free(
+      bind_for_training(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options));
   assert_int_equal(count, 1);
   cohort_group_free(
       bind_for_inference(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options));
-  cohort_group_free(bind(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 1), NULL),
-                         NAMES("fc_weight"), &options));
-  cohort_group_free(
-      bind(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight", "label"), &options));
+  cohort_group_free(bind_for_training(regression("1"), 1, desc("data", SHAPE(2, 2), NULL),
+                                      desc("label", SHAPE(2, 1), NULL), NAMES("fc_weight"), &options));
+  cohort_group_free(bind_for_training(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL,
+                                      NAMES("fc_weight", "label"), &options));
   assert_int_equal(count, 1);
 }
 
@@ -491,7 +494,7 @@ static void options_have_no_order(void **state) {
     options.grad_req_names = names[i];
     options.grad_req_list = words[i];
     options.num_grad_reqs = 2;
-    group = bind(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+    group = bind_for_training(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
     executor = executor_of(group, 0);
     ok(cohort_executor_grad_req(executor, 0, &data));
     ok(cohort_executor_grad_req(executor, 1, &weight));
@@ -514,7 +517,7 @@ static void output_shapes_are_sums_over_the_devices(void **state) {
   for (i = 0; i < 2; ++i) {
     cohort_symbol *flat =
         node("Reshape", "flat", ATTRS("shape", "(-1,)", "__layout__", layouts[i]), INPUTS(variable("data")));
-    cohort_group *group = bind(flat, 2, desc("data", SHAPE(5, 3), NULL), NULL, NO_NAMES, NULL);
+    cohort_group *group = bind_for_training(flat, 2, desc("data", SHAPE(5, 3), NULL), NULL, NO_NAMES, NULL);
     cohort_descs *shapes = NULL;
     cohort_ndarray *output;
     const char *name = NULL;

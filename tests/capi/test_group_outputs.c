@@ -44,7 +44,7 @@ static void heads_without_layout_are_joined_along_axis_0(void **state) {
   for (i = 0; i < COUNT(sums); ++i) {
     cohort_symbol *symbol =
         node("sum", "s", ATTRS("axis", sums[i].axis, "keepdims", sums[i].keepdims), INPUTS(variable("data")));
-    cohort_group *group = bind(symbol, 2, desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL);
+    cohort_group *group = bind_for_training(symbol, 2, desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL);
     int32_t axis = -7;
 
     forward(group, counted(SHAPE(4, 2), 1), NULL, 0);
@@ -70,7 +70,8 @@ static void a_merged_output_of_one_part_is_that_part(void **state) {
   for (devices = 1; devices <= 2; ++devices) {
     const char *const layout = devices == 1 ? "NC" : "C";
     cohort_symbol *symbol = node("relu", "r", ATTRS("__layout__", layout), INPUTS(variable("data")));
-    cohort_group *group = bind(symbol, devices, desc("data", SHAPE((int64_t)devices, 2), NULL), NULL, NO_NAMES, NULL);
+    cohort_group *group =
+        bind_for_training(symbol, devices, desc("data", SHAPE((int64_t)devices, 2), NULL), NULL, NO_NAMES, NULL);
     cohort_ndarray *output = merged(group, COHORT_GROUP_OUTPUTS, 0);
 
     has_shape(output, 1, 2);
@@ -85,7 +86,7 @@ static void a_merged_output_of_one_part_is_that_part(void **state) {
 /* OUT-05: slices of three rows and of two cannot be joined along another axis. */
 static void parts_that_do_not_fit_are_not_joined(void **state) {
   cohort_symbol *symbol = node("relu", "r", ATTRS("__layout__", "CN"), INPUTS(variable("data")));
-  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(5, 2), NULL), NULL, NO_NAMES, NULL);
+  cohort_group *group = bind_for_training(symbol, 2, desc("data", SHAPE(5, 2), NULL), NULL, NO_NAMES, NULL);
   cohort_ndarray *output = NULL;
 
   (void)state;
@@ -109,7 +110,7 @@ static void each_output_has_its_own_axis(void **state) {
   ok(cohort_symbol_group(heads, 2, &both));
   cohort_symbol_free(heads[0]);
   cohort_symbol_free(heads[1]);
-  group = bind(both, 2, desc("data", SHAPE(3, 2), NULL), NULL, NO_NAMES, NULL);
+  group = bind_for_training(both, 2, desc("data", SHAPE(3, 2), NULL), NULL, NO_NAMES, NULL);
   forward(group, counted(SHAPE(3, 2), 1), NULL, 0);
   output = merged(group, COHORT_GROUP_OUTPUTS, 1);
   has_shape(output, 2, 3);

@@ -10,15 +10,16 @@ static cohort_group *bind_two_layers(size_t num_contexts) {
       node("FullyConnected", "fc1", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(variable("data")));
 
   symbol = node("FullyConnected", "fc2", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(symbol));
-  return bind(symbol, num_contexts, desc("data", SHAPE(4, 2), NULL), NULL,
-              NAMES("fc2_weight", "no_such_argument", "fc1_weight", "fc2_weight"), NULL);
+  return bind_for_training(symbol, num_contexts, desc("data", SHAPE(4, 2), NULL), NULL,
+                           NAMES("fc2_weight", "no_such_argument", "fc1_weight", "fc2_weight"), NULL);
 }
 
 /* BatchNorm over two channels: parameters gamma and beta, auxiliary states mean and variance. */
 static cohort_group *bind_batch_norm(size_t num_contexts) {
   cohort_symbol *symbol = node("BatchNorm", "bn", ATTRS("fix_gamma", "False"), INPUTS(variable("data")));
 
-  return bind(symbol, num_contexts, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("bn_gamma", "bn_beta"), NULL);
+  return bind_for_training(symbol, num_contexts, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("bn_gamma", "bn_beta"),
+                           NULL);
 }
 
 /* Zeros on cpu(0): the target of a mean. */
@@ -228,8 +229,8 @@ static void the_mean_goes_into_the_arrays_of_the_caller(void **state) {
 static void a_long_parameter_has_the_mean_of_each_element(void **state) {
   enum { kLong = 5003 };
   static float found[kLong];
-  cohort_group *group = bind(regression("1"), 3, desc("data", SHAPE(3, kLong), NULL), desc("label", SHAPE(3, 1), NULL),
-                             NAMES("fc_weight"), NULL);
+  cohort_group *group = bind_for_training(regression("1"), 3, desc("data", SHAPE(3, kLong), NULL),
+                                          desc("label", SHAPE(3, 1), NULL), NAMES("fc_weight"), NULL);
   cohort_arrays *arg = NULL, *aux = NULL;
   cohort_ndarray *mean = NULL;
   size_t d, i;
@@ -433,7 +434,8 @@ static void devices_stay_apart_until_the_host_acts(void **state) {
 static void parameters_that_are_missing_are_told(void **state) {
   cohort_symbol *fc = node("FullyConnected", "fc", ATTRS("num_hidden", "1"), INPUTS(variable("data")));
   cohort_symbol *bn = node("BatchNorm", "bn", NO_ATTRS, INPUTS(fc));
-  cohort_group *group = bind(bn, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight", "fc_bias"), NULL);
+  cohort_group *group =
+      bind_for_training(bn, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight", "fc_bias"), NULL);
   cohort_arrays *arg = named("fc_weight", floats(SHAPE(1, 2), FLOATS(5, 6)));
   cohort_arrays *aux = named("bn_moving_mean", floats(SHAPE(1), FLOATS(7))), *none = NULL;
   cohort_descs *missing = NULL;
@@ -480,7 +482,7 @@ static void parameters_that_are_missing_are_told(void **state) {
 static void a_parameter_that_follows_the_batch_is_each_devices_own(void **state) {
   static const cohort_update_mode summing[] = {COHORT_UPDATE_ON_STORE, COHORT_UPDATE_PER_DEVICE};
   cohort_symbol *symbol = node("elemwise_mul", "product", NO_ATTRS, INPUTS(variable("data"), variable("own")));
-  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(7, 3000), NULL), NULL, NAMES("own"), NULL);
+  cohort_group *group = bind_for_training(symbol, 2, desc("data", SHAPE(7, 3000), NULL), NULL, NAMES("own"), NULL);
   cohort_arrays *arg = named("own", counted(SHAPE(4, 3000), 0)), *aux = NULL;
   cohort_optimizer *optimizer = NULL;
   size_t i;
@@ -534,7 +536,7 @@ static void large_parameters_are_copied_as_small_ones_are(void **state) {
     symbol =
         node("FullyConnected", name, ATTRS("num_hidden", "800", "no_bias", "True"), INPUTS(symbol, variable(names[i])));
   }
-  group = bind(symbol, 3, desc("data", SHAPE(3, LARGE), NULL), NULL, params, NULL);
+  group = bind_for_training(symbol, 3, desc("data", SHAPE(3, LARGE), NULL), NULL, params, NULL);
   for (i = 0; i < 2; ++i) ok(cohort_arrays_create(&lists[i]));
   ok(cohort_arrays_create(&targets));
   for (i = 0; i < LARGE_LAYERS; ++i) {

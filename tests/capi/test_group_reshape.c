@@ -60,8 +60,8 @@ static void is_bound_to_five_columns(const cohort_group *group) {
 
 static cohort_group *bind_relu(size_t num_contexts, int64_t rows, int64_t cols, const char *layout,
                                const cohort_group_options *options) {
-  return bind(node("relu", "r", NO_ATTRS, INPUTS(variable("data"))), num_contexts,
-              desc("data", SHAPE(rows, cols), layout), NULL, NO_NAMES, options);
+  return bind_for_training(node("relu", "r", NO_ATTRS, INPUTS(variable("data"))), num_contexts,
+                           desc("data", SHAPE(rows, cols), layout), NULL, NO_NAMES, options);
 }
 
 /* BND-01: binding again and reshaping recompute batch size, slices and axes, and give arrays of the new shapes. */
@@ -160,7 +160,7 @@ static void large_batches_get_new_arrays(void **state) {
 static cohort_group *bind_batch_norm(int64_t rows) {
   cohort_symbol *bn = node("BatchNorm", "bn", ATTRS("fix_gamma", "False"), INPUTS(variable("data")));
 
-  return bind(bn, 1, desc("data", SHAPE(rows, 2), NULL), NULL, NAMES("bn_gamma"), NULL);
+  return bind_for_training(bn, 1, desc("data", SHAPE(rows, 2), NULL), NULL, NAMES("bn_gamma"), NULL);
 }
 
 /* BND-04: auxiliary states keep memory and values. BND-07: they and parameters may not change shape; other arrays
@@ -176,8 +176,8 @@ static void auxiliary_states_stay_over_a_reshape(void **state) {
   holds_free(device_array(group, COHORT_GROUP_AUX, 0, 0), 3, 3);
   fails(try_reshape(group, desc("data", SHAPE(8, 3), NULL), NULL), COHORT_ERROR_SHAPE, "bn_gamma");
   cohort_group_free(group);
-  group = bind(node("BatchNorm", "bn", NO_ATTRS, INPUTS(variable("data"))), 1, desc("data", SHAPE(4, 2), NULL), NULL,
-               NO_NAMES, NULL);
+  group = bind_for_training(node("BatchNorm", "bn", NO_ATTRS, INPUTS(variable("data"))), 1,
+                            desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL);
   fails(try_reshape(group, desc("data", SHAPE(8, 3), NULL), NULL), COHORT_ERROR_SHAPE, "bn_moving_mean");
   shape_is(group, COHORT_GROUP_DATA, 0, 0, 4, 2);
   cohort_group_free(group);
@@ -234,7 +234,7 @@ static void monitors_and_contexts_stay_over_a_reshape(void **state) {
   options.ctx_group_names = names;
   options.ctx_group_contexts = contexts;
   options.num_ctx_groups = 1;
-  group = bind(late, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+  group = bind_for_training(late, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
   ok(cohort_group_set_monitor(group, count_calls, &num_calls, 0));
   reshape(group, desc("data", SHAPE(6, 2), NULL), NULL);
   forward(group, counted(SHAPE(6, 2), 1), NULL, 0);
@@ -262,7 +262,7 @@ static void arguments_that_are_no_parameters_follow_the_batch(void **state) {
   (void)state;
   options.state_names = states;
   options.num_state_names = 1;
-  group = bind(loss, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+  group = bind_for_training(loss, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
   set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
   reshape(group, desc("data", SHAPE(6, 2), NULL), NULL);
   ok(cohort_group_set_states(group, NULL, 0, 0, &one));

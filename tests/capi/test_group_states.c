@@ -73,7 +73,7 @@ static void states_come_one_after_the_other(void **state) {
   symbol = node("elemwise_add", "both", NO_ATTRS, INPUTS(symbol, ten));
   options.state_names = names;
   options.num_state_names = 2;
-  group = bind(symbol, 2, desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
+  group = bind_for_training(symbol, 2, desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
   for (i = 0; i < 4; ++i) states[i] = floats(SHAPE(1, 1), FLOATS((float)i + 1)); /* second: 1, 2; first: 3, 4 */
   ok(cohort_group_set_states(group, states, 2, 2, NULL));
   forward(group, counted(SHAPE(2, 1), 0), NULL, 0);

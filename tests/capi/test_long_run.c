@@ -121,8 +121,8 @@ static void batches_of_random_shape_take_no_more_memory(void **state) {
   images run = {NULL, NULL, NULL, 0, 0, 0, 0};
 
   (void)state;
-  run.group = bind(image_network(), 2, desc("data", SHAPE(8, 1, 6, 6), NULL), desc("label", SHAPE(8), NULL),
-                   image_params, NULL);
+  run.group = bind_for_training(image_network(), 2, desc("data", SHAPE(8, 1, 6, 6), NULL),
+                                desc("label", SHAPE(8), NULL), image_params, NULL);
   ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &run.optimizer));
   ok(cohort_metric_create("accuracy", NULL, NULL, 0, &run.metric));
   run_long("batches", image_step, &run, GROUP_STEPS);
@@ -284,8 +284,8 @@ static void gradients_without_an_update_take_no_more_memory(void **state) {
   net = node("FullyConnected", "fc2", ATTRS("num_hidden", "20"), INPUTS(net));
   net = node("FullyConnected", "fc3", ATTRS("num_hidden", "1"), INPUTS(net));
   net = node("LinearRegressionOutput", "lro", NO_ATTRS, INPUTS(net, variable("label")));
-  group = bind(net, 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
-               NAMES("fc_weight", "fc2_weight", "fc2_bias", "fc3_weight", "fc3_bias"), &options);
+  group = bind_for_training(net, 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
+                            NAMES("fc_weight", "fc2_weight", "fc2_bias", "fc3_weight", "fc3_bias"), &options);
   ok(cohort_group_set_monitor(group, look_on, &num_looks, 0));
   run_long("gradients", watched_step, group, MONITOR_STEPS);
   assert_true(num_looks > 0);

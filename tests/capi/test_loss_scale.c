@@ -134,7 +134,8 @@ static void it_doubles_after_good_updates(void **state) {
 /* Scaling also applies to head gradients, and to losses and head gradients in one network. */
 static void head_gradients_are_scaled(void **state) {
   const cohort_group_options options = scaled(16, 0);
-  cohort_group *group = bind(linear("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options);
+  cohort_group *group =
+      bind_for_training(linear("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options);
 
   (void)state;
   set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 1)));
@@ -187,8 +188,8 @@ static void groups_that_share_have_one(void **state) {
 
   (void)state;
   options.shared_group = first;
-  second = bind(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 1), NULL),
-                NAMES("fc_weight"), &options);
+  second = bind_for_training(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 1), NULL),
+                             NAMES("fc_weight"), &options);
   ok(cohort_group_set_loss_scale(second, 8, 1));
   has_scale(first, 8, 1, 0);
   cohort_group_free(first);
@@ -315,8 +316,8 @@ static void passes_of_several_groups_that_add_up_have_one_factor(void **state) {
     optimizers[scales] = sgd("0");
     both[0] = bind_regression(2, 4, &options);
     options.shared_group = both[0];
-    both[1] = bind(regression("1"), 1, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
-                   NAMES("fc_weight"), &options);
+    both[1] = bind_for_training(regression("1"), 1, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
+                                NAMES("fc_weight"), &options);
     run(both[0], 1);
     if (scales) ok(cohort_group_set_loss_scale(both[1], 64, 0));
     run(both[1], 2);
@@ -436,12 +437,12 @@ static void a_queued_pass_keeps_its_factor(void **state) {
   (void)state;
   options.slices = slices;
   options.num_slices = 2;
-  slow = bind(slow_regression(), 2, desc("data", SHAPE(kRows, kColumns), NULL), desc("label", SHAPE(kRows, 1), NULL),
-              NAMES("fc_weight"), &options);
+  slow = bind_for_training(slow_regression(), 2, desc("data", SHAPE(kRows, kColumns), NULL),
+                           desc("label", SHAPE(kRows, 1), NULL), NAMES("fc_weight"), &options);
   options = scaled(64, 0);
   options.shared_group = slow;
-  fast = bind(regression("1"), 1, desc("data", SHAPE(1, kColumns), NULL), desc("label", SHAPE(1, 1), NULL),
-              NAMES("fc_weight"), &options);
+  fast = bind_for_training(regression("1"), 1, desc("data", SHAPE(1, kColumns), NULL), desc("label", SHAPE(1, 1), NULL),
+                           NAMES("fc_weight"), &options);
   for (pass = 0; pass < 2; ++pass) {
     cohort_ndarray *huge = counted(SHAPE(1, kColumns), 1e38f), *gradient;
 
@@ -539,7 +540,8 @@ static void a_failed_backward_is_told_once(void **state) {
   (void)state;
   begin(&self, 1);
   options.loss_scale = 8;
-  group = bind(scale_node("3", linear("2")), 2, desc("data", SHAPE(2, 3), NULL), NULL, NAMES("fc_weight"), &options);
+  group = bind_for_training(scale_node("3", linear("2")), 2, desc("data", SHAPE(2, 3), NULL), NULL, NAMES("fc_weight"),
+                            &options);
   ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &sgd));
   for (round = 0; round < 2; ++round) {
     forward(group, counted(SHAPE(2, 3), 1), NULL, 1);

@@ -117,8 +117,8 @@ static void only_the_manager_binds_its_groups(void **state) {
   ok(cohort_manager_forward(manager, 0));
   holds_free(output(manager), 6, 22, 38, 54);
   shared.shared_group = handles[0];
-  own = bind(network(), 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL), NAMES("fc_weight"),
-             &shared);
+  own = bind_for_training(network(), 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
+                          NAMES("fc_weight"), &shared);
   ok(cohort_group_reshape(own, data, label));
   cohort_group_free(own);
   cohort_group_free(handles[0]);

@@ -412,7 +412,7 @@ static cohort_group *bind_lstm(size_t num_devices, const cohort_context *maps, s
     options.num_ctx_groups = LAYERS;
     options.contexts_per_ctx_group = num_maps;
   }
-  group = bind(lstm(0), num_devices, data, label, params, &options);
+  group = bind_for_training(lstm(0), num_devices, data, label, params, &options);
   ok(cohort_group_copy_params(group, &args, &aux));
   ok(cohort_arrays_num(args, &num));
   for (i = 0; i < num; ++i) {

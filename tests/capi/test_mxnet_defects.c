@@ -94,7 +94,7 @@ static void a_map_needs_no_other_argument_to_count(void **state) {
   options.grad_req_names = names;
   options.grad_req_list = words;
   options.num_grad_reqs = 1;
-  group = bind(linear("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+  group = bind_for_training(linear("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
   ok(cohort_group_executor(group, 0, &executor));
   ok(cohort_executor_grad_req(executor, 1, &found));
   assert_int_equal(found, COHORT_GRAD_ADD);

@@ -419,8 +419,8 @@ static void check_whole(const struct rule *rule, size_t num_contexts, cohort_upd
   cohort_optimizer *by_group = create(rule->name, rule->settings), *by_itself = create(rule->name, rule->settings);
   float *const first = malloc(kColumns * sizeof(float)), *const rows = malloc(kRows * kColumns * sizeof(float)),
                *const sum = malloc(kColumns * sizeof(float)), *const found = malloc(kColumns * sizeof(float));
-  cohort_group *group =
-      bind(network(), num_contexts, desc("data", SHAPE(kRows, kColumns), "NC"), NULL, NAMES("row_weight"), NULL);
+  cohort_group *group = bind_for_training(network(), num_contexts, desc("data", SHAPE(kRows, kColumns), "NC"), NULL,
+                                          NAMES("row_weight"), NULL);
   cohort_ndarray *weight, *array;
   uint32_t seed = 5;
   size_t device;

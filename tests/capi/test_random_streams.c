@@ -65,15 +65,15 @@ static void no_two_streams_are_the_same(void **state) {
   (void)state;
   num_drawn = 0;
   options.seed = 7;
-  group = bind(dropouts(), 3, desc("data", SHAPE(3, LENGTH), "NC"), NULL, NO_NAMES, &options);
+  group = bind_for_training(dropouts(), 3, desc("data", SHAPE(3, LENGTH), "NC"), NULL, NO_NAMES, &options);
   draw(group, 3);
   draw(group, 3);
   options.shared_group = group;
-  bucket = bind(dropouts(), 3, desc("data", SHAPE(3, LENGTH), "NC"), NULL, NO_NAMES, &options);
+  bucket = bind_for_training(dropouts(), 3, desc("data", SHAPE(3, LENGTH), "NC"), NULL, NO_NAMES, &options);
   draw(bucket, 3);
   options.shared_group = NULL;
   options.seed = 8;
-  other = bind(dropouts(), 3, desc("data", SHAPE(3, LENGTH), "NC"), NULL, NO_NAMES, &options);
+  other = bind_for_training(dropouts(), 3, desc("data", SHAPE(3, LENGTH), "NC"), NULL, NO_NAMES, &options);
   draw(other, 3);
   cohort_group_free(group);
   cohort_group_free(bucket);
@@ -89,7 +89,8 @@ static void shapes_change_and_the_numbers_go_on(void **state) {
   (void)state;
   options.seed = 7;
   for (time = 0; time < 2; ++time) {
-    cohort_group *group = bind(dropouts(), 1, desc("data", SHAPE(1, LENGTH), "NC"), NULL, NO_NAMES, &options);
+    cohort_group *group =
+        bind_for_training(dropouts(), 1, desc("data", SHAPE(1, LENGTH), "NC"), NULL, NO_NAMES, &options);
     cohort_descs *shapes;
 
     num_drawn = 0;

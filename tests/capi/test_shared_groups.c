@@ -35,8 +35,8 @@ static cohort_group_options sharing(cohort_group *shared_group) {
 static cohort_group *bind_network(size_t num_contexts, int64_t batch, cohort_group *shared_group) {
   const cohort_group_options options = sharing(shared_group);
 
-  return bind(network(), num_contexts, desc("data", SHAPE(batch, 2), NULL), desc("label", SHAPE(batch, 1), NULL),
-              PARAMS, &options);
+  return bind_for_training(network(), num_contexts, desc("data", SHAPE(batch, 2), NULL),
+                           desc("label", SHAPE(batch, 1), NULL), PARAMS, &options);
 }
 
 static void refused(cohort_group *shared_group, cohort_symbol *symbol, size_t num_contexts, cohort_descs *data,
@@ -95,8 +95,8 @@ static void parameters_have_to_match(void **state) {
           "shared parameter 'fc_weight': expected float16, found float32");
   refused(group, fc_of("other", "1", variable("data")), 2, desc("data", SHAPE(4, 2), NULL), NAMES("other_weight"),
           COHORT_ERROR_NAME, "'other_weight' is not among the arguments of shared_group");
-  fewer =
-      bind(fc_of("fc", "1", variable("data")), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+  fewer = bind_for_training(fc_of("fc", "1", variable("data")), 2, desc("data", SHAPE(4, 2), NULL), NULL,
+                            NAMES("fc_weight"), &options);
   fill(device_array(fewer, COHORT_GROUP_PARAMS, 0, 1), 5);
   weight = device_array(group, COHORT_GROUP_PARAMS, 0, 1);
   holds_free(weight, 5, 5);
@@ -110,11 +110,11 @@ static cohort_symbol *batch_norm(const char *name, cohort_symbol *input) {
 
 /* SHR-02: auxiliary states are matched by name, in whatever order, and must exist. */
 static void auxiliary_states_are_matched_by_name(void **state) {
-  cohort_group *group = bind(batch_norm("b", batch_norm("a", variable("data"))), 1, desc("data", SHAPE(4, 2), NULL),
-                             NULL, NO_NAMES, NULL);
+  cohort_group *group = bind_for_training(batch_norm("b", batch_norm("a", variable("data"))), 1,
+                                          desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL);
   const cohort_group_options options = sharing(group);
-  cohort_group *other = bind(batch_norm("a", batch_norm("b", variable("data"))), 1, desc("data", SHAPE(4, 2), NULL),
-                             NULL, NO_NAMES, &options);
+  cohort_group *other = bind_for_training(batch_norm("a", batch_norm("b", variable("data"))), 1,
+                                          desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, &options);
   const char *name = NULL;
 
   (void)state;
@@ -160,8 +160,8 @@ static void a_family_has_one_pool_a_device(void **state) {
 
   (void)state;
   pool_is(group, 1, NAMES("data", "grad of data", "label"));
-  member = bind(fc_of("fc", "1", variable("picture")), 2, desc("picture", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"),
-                &options);
+  member = bind_for_training(fc_of("fc", "1", variable("picture")), 2, desc("picture", SHAPE(4, 2), NULL), NULL,
+                             NAMES("fc_weight"), &options);
   pool_is(member, 1, NAMES("data", "grad of data", "grad of picture", "label", "picture"));
   pool_is(group, 1, NAMES("data", "grad of data", "grad of picture", "label", "picture"));
   ok(cohort_group_shared_data(group, 1, &pool));
@@ -279,7 +279,7 @@ static void contexts_are_those_of_the_shared_group(void **state) {
 static cohort_group *bind_fc(cohort_group *shared_group, int for_training) {
   const cohort_group_options options = sharing(shared_group);
   cohort_group *(*const how)(cohort_symbol *, size_t, cohort_descs *, cohort_descs *, const char *const *,
-                             const cohort_group_options *) = for_training ? bind : bind_for_inference;
+                             const cohort_group_options *) = for_training ? bind_for_training : bind_for_inference;
 
   return how(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL), NAMES("fc_weight"),
              &options);

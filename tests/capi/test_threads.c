@@ -58,8 +58,8 @@ static void set_random_params(cohort_group *group, uint64_t seed) {
 }
 
 static cohort_group *bind_group(size_t num_devices) {
-  return bind(image_network(), num_devices, desc("data", SHAPE(8, 1, 6, 6), NULL), desc("label", SHAPE(8), NULL),
-              params, NULL);
+  return bind_for_training(image_network(), num_devices, desc("data", SHAPE(8, 1, 6, 6), NULL),
+                           desc("label", SHAPE(8), NULL), params, NULL);
 }
 
 /* All parameters as a .params file in memory, to be freed. */

@@ -38,7 +38,7 @@ static cohort_group *bind_product(size_t num_contexts, int64_t batch) {
   cohort_group *group;
 
   options.inputs_need_grad = 1;
-  group = bind(masked_product(), num_contexts, data_and_index(batch), NULL, NAMES("w"), &options);
+  group = bind_for_training(masked_product(), num_contexts, data_and_index(batch), NULL, NAMES("w"), &options);
   set_param(group, "w", floats(SHAPE(1, 2), FLOATS(1, 2)));
   return group;
 }
@@ -157,7 +157,8 @@ static void without_a_forward_there_is_no_output(void **state) {
 
 static void metrics_want_a_forward(void **state) {
   cohort_symbol *loss = node("LinearRegressionOutput", "loss", NO_ATTRS, INPUTS(masked_product(), variable("label")));
-  cohort_group *group = bind(loss, 2, data_and_index(4), desc("label", SHAPE(4, 2), NULL), NAMES("w"), NULL);
+  cohort_group *group =
+      bind_for_training(loss, 2, data_and_index(4), desc("label", SHAPE(4, 2), NULL), NAMES("w"), NULL);
   cohort_ndarray *label = counted(SHAPE(4, 2), 1);
   cohort_metric *metric = NULL;
 
@@ -227,7 +228,7 @@ static steps_left two_steps(int kind, size_t num_contexts, const char *grad_req,
   options.loss_scale = loss_scale;
   options.grad_req = grad_req;
   if (kind == 2) add_desc(descs, "rows", SHAPE(kRows), NULL), add_desc(descs, "weights", SHAPE(kRows), NULL);
-  group = bind(symbol, num_contexts, descs, NULL, NAMES("w"), &options);
+  group = bind_for_training(symbol, num_contexts, descs, NULL, NAMES("w"), &options);
   set_param(group, "w", floats(SHAPE(1, 2), FLOATS(1, 2)));
   ok(cohort_optimizer_create("sgd", keys, values, 2, &sgd));
   memset(&left, 0, sizeof left);
@@ -314,7 +315,7 @@ static void an_overflow_behind_the_mask_skips_the_step_on_all(void **state) {
 
     options.loss_scale = 65536;
     options.loss_scale_window = 1;
-    group = bind(masked_product(), num, data_and_index(6), NULL, NAMES("w"), &options);
+    group = bind_for_training(masked_product(), num, data_and_index(6), NULL, NAMES("w"), &options);
     set_param(group, "w", floats(SHAPE(1, 2), FLOATS(1, 2)));
     forward_rows(group, (const float[]){0, 0, 0, 0, 0, 1}, 6, 1);
     backward(group, floats(SHAPE(1, 2), FLOATS(1e35f, 1)));
@@ -373,7 +374,7 @@ static cohort_group *bind_norms(int which, size_t num_contexts, const double *wo
   options.inputs_need_grad = 1;
   options.workload = workload;
   options.num_workloads = workload ? num_contexts : 0;
-  group = bind(norms_and_masks(which), num_contexts, descs, NULL, norm_params, &options);
+  group = bind_for_training(norms_and_masks(which), num_contexts, descs, NULL, norm_params, &options);
   for (p = 0; p < num_arrays(group, COHORT_GROUP_PARAMS); ++p) {
     const char *name = NULL;
 

@@ -212,8 +212,8 @@ cohort_error *try_bind(cohort_group **out_group, cohort_symbol *symbol, size_t n
   return try_create(out_group, symbol, num_contexts, data, label, param_names, 1, options);
 }
 
-cohort_group *bind(cohort_symbol *symbol, size_t num_contexts, cohort_descs *data, cohort_descs *label,
-                   const char *const *param_names, const cohort_group_options *options) {
+cohort_group *bind_for_training(cohort_symbol *symbol, size_t num_contexts, cohort_descs *data, cohort_descs *label,
+                                const char *const *param_names, const cohort_group_options *options) {
   cohort_group *group = NULL;
 
   ok(try_bind(&group, symbol, num_contexts, data, label, param_names, options));
@@ -229,8 +229,8 @@ cohort_group *bind_for_inference(cohort_symbol *symbol, size_t num_contexts, coh
 }
 
 cohort_group *bind_regression(size_t num_contexts, int64_t batch, const cohort_group_options *options) {
-  cohort_group *group = bind(regression("1"), num_contexts, desc("data", SHAPE(batch, 2), NULL),
-                             desc("label", SHAPE(batch, 1), NULL), NAMES("fc_weight"), options);
+  cohort_group *group = bind_for_training(regression("1"), num_contexts, desc("data", SHAPE(batch, 2), NULL),
+                                          desc("label", SHAPE(batch, 1), NULL), NAMES("fc_weight"), options);
 
   set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
   return group;

@@ -96,10 +96,10 @@ void add_desc(cohort_descs *descs, const char *name, const int64_t *shape, int32
 cohort_error *try_bind(cohort_group **out_group, cohort_symbol *symbol, size_t num_contexts, cohort_descs *data,
                        cohort_descs *label, const char *const *param_names, const cohort_group_options *options);
 /* Like try_bind(); the call must succeed. */
-cohort_group *bind(cohort_symbol *symbol, size_t num_contexts, cohort_descs *data, cohort_descs *label,
-                   const char *const *param_names, const cohort_group_options *options);
+cohort_group *bind_for_training(cohort_symbol *symbol, size_t num_contexts, cohort_descs *data, cohort_descs *label,
+                                const char *const *param_names, const cohort_group_options *options);
 
-/* Like bind(), without gradients. */
+/* Like bind_for_training(), without gradients. */
 cohort_group *bind_for_inference(cohort_symbol *symbol, size_t num_contexts, cohort_descs *data, cohort_descs *label,
                                  const char *const *param_names, const cohort_group_options *options);
 
