@@ -52,6 +52,7 @@ expect 'passed' src/plan/a.cc 'const char *s = "// Of a string";\nauto r = R"(//
 expect 'passed' src/plan/a.cc '// Whatever fails, the others run.'
 expect 'README.md:2: the word "Who\145ver"' README.md 'Fine.\nWho\145ver waits.'
 expect 'passed' LICENSE 'Who\145ver waits.' tests/golden/a.json 'who\145ver' tests/data/a.txt 'who\145ver' examples/data/a.txt 'who\145ver'
+expect 'tests/golden/a.cc:1: the word "who\145ver"' tests/golden/a.cc '// For who\145ver asks.'
 expect 'src/plan/a.cc:1: the type "Value" is also in src/tool/b.hpp:2' src/plan/a.cc 'struct Value {' src/tool/b.hpp '\nclass Value final : public Node {'
 expect 'cuda/op/a.cu:2: the type "Value" is also in src/cpu/op/b.cc:1' cuda/op/a.cu 'template <typename T>\nstruct Value {' src/cpu/op/b.cc 'enum class Value : int {'
 expect 'src/plan/a.cc:1: the type "Value" is also in src/tool/b.cc:1' src/plan/a.cc 'struct Value\n    : Node {' src/tool/b.cc 'struct alignas(64) Value {'

@@ -78,7 +78,7 @@ class Bound:
 
 
 def run_symbol(symbol_json, description, inputs):
-    """What MXNet computes for a case of kind "symbol": arrays by the names of expected.params, all that there can be."""
+    """MXNet's results for a case of kind "symbol": all arrays that expected.params may have, by name."""
     bound = Bound(symbol_json, description, inputs)
     outputs = bound.forward(description["is_train"])
     expected = {"output:%d" % i: output for i, output in enumerate(outputs)}

@@ -302,7 +302,7 @@ class Replay:
 
 
 def differences(expected, found, where, rtol, atol, replay):
-    """What differs, a line each: the rules of ../README.md."""
+    """A line for each difference, by the rules of ../README.md."""
     if isinstance(expected, dict) and "array" in expected:
         array = replay.array(expected)
         if not isinstance(found, np.ndarray) or found.shape != array.shape or found.dtype != array.dtype:
