@@ -436,11 +436,18 @@ test-unit: $(LIBRARY) $(UNIT_TESTS)
 	@$(run_tests) unit
 test-cpp: $(LIBRARY) $(CXX_TESTS)
 	@$(run_tests) cpp
-# What takes too long for make test.
-.PHONY: check-long check-cudasim-long
+# After a change of one operator: make test-op OP=softmax.
+.PHONY: test-op
+test-op: $(SO_LINKS) $(GOLDEN_RUNNER) $(CUDASIM) $(BUILD)/tests/capi/test_operator_types $(BUILD)/tests/unit/test_finite_differences
+	$(if $(OP),,$(error make test-op OP=NAME: NAME is an operator))
+	@BUILD='$(BUILD)' tests/check/test_op.sh '$(OP)'
+
+# Tests that take too long for make test, and those that check-tsan leaves out.
+.PHONY: check-long check-cudasim-long check-tsan-long
 check-long:
 	@$(sub_make) all $(LONG_TESTS) $(CUDASIM) $(CAPI_TESTS) $(GOLDEN_RUNNER)
 	@$(run_tests) long cudasim-long
+	@$(MAKE) --no-print-directory check-tsan-long
 test-cudasim check-cudasim-long: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS) $(CAPI_TESTS) $(EXAMPLES) $(GOLDEN_RUNNER)
 	@SANITIZER=$(SANITIZER) $(run_tests) $(patsubst check-%,%,$(@:test-%=%))
 test-tool: all
@@ -544,7 +551,7 @@ ASAN_BY := $(if $(CLANG),$(shell printf '\043include <omp.h>\nint main() { retur
   $(CLANG) -xc++ -fopenmp -fsanitize=address,undefined - -lstdc++ -o /dev/null 2>/dev/null && echo clang))
 asan_compilers = $(if $(ASAN_BY),CC='$(CLANG)' CXX='$(subst clang,clang++,$(CLANG))')
 check-asan check-cudasim-asan: SANITIZER_FLAGS = -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
-check-tsan: SANITIZER_FLAGS = -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread
+check-tsan check-tsan-long: SANITIZER_FLAGS = -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread
 .PHONY: check-asan check-tsan check-under check-cudasim-asan
 check-asan:
 	@$(if $(ASAN_BY),:,echo 'check-asan: built by $(CXX); left out: whether clang takes the sources, for want of clang with OpenMP and its sanitizers')
@@ -553,8 +560,11 @@ check-cudasim-asan:
 	@$(sub_make) $(call check_under,asan) test-cudasim
 check-tsan:
 	@$(sub_make) $(call check_under,tsan) check-under
+check-tsan-long:
+	@$(sub_make) $(call check_under,tsan) UNDER=tsan-long check-under
+UNDER ?= capi unit cpp
 check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS)
-	@SANITIZER=$(SANITIZER) $(run_tests) capi unit cpp
+	@SANITIZER=$(SANITIZER) $(run_tests) $(UNDER)
 
 # ---- install ----------------------------------------------------------------------------------------------------------
 
@@ -640,12 +650,13 @@ help:
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-scala: of Java and Scala; make install-rust, install-go: sources, below PREFIX; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside; make test-cpp: only those of cohort.hpp'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-go: of Go; make test-scala: of Java and Scala'
+	@echo 'make test-op OP=softmax one operator: its golden cases on the CPU and a simulated GPU, its types, finite differences'
 	@echo 'make test-tool          only those of the command line tool'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
 	@echo 'make docs               the reference of operators and of the C interface, as HTML in $(BUILD)/docs; wants NumPy'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
-	@echo 'make check-long         what takes longer than make test has time for: networks trained to their end in bfloat16, check-cudasim-long'
+	@echo 'make check-long         what takes longer than make test has time for: networks trained to their end in bfloat16, check-cudasim-long, check-tsan-long'
 	@echo 'make check-cudasim-long  the programs and models there for which make test has no time: minutes each'
 	@echo 'make lacking            write tests/cudasim/lacking.tsv anew, after adding an operator or a CUDA kernel'
 	@echo 'make abi                write the lists in tests/abi, bindings/abi.json and what bindings declare anew, after changing headers'
