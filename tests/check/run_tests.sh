@@ -198,6 +198,7 @@ for part in "$@"; do
     layers)
       job check check-layers tests/check/layers.sh
       job check layers-test tests/check/layers_test.sh
+      job check contributing tests/check/contributing.sh
       job check runner-test tests/check/run_tests_test.sh
       job check contract-test tests/check/contract_test.sh
       ;;
