@@ -16,7 +16,7 @@ struct Sketch {
 
   int value(int device, size_t offset) {
     Slot slot;
-    slot.place = Place::kArena;
+    slot.location = ValueLocation::kArena;
     slot.device = device;
     slot.offset = offset;
     slot.bytes = 64;
@@ -25,7 +25,7 @@ struct Sketch {
   }
   int argument(int device, int index) {
     const int made = value(device, 0);
-    plan.slots[size_t(made)].place = Place::kArgument;
+    plan.slots[size_t(made)].location = ValueLocation::kArgument;
     plan.slots[size_t(made)].index = index;
     return made;
   }
