@@ -156,7 +156,7 @@ cohort_error *cohort_split_slices(int64_t batch_size, const double *workload, si
     require(out_end, "out_end");
     std::vector<double> weights;
     if (workload) weights.assign(workload, workload + num_contexts);
-    const std::vector<Slice> slices = split_batch(batch_size, weights, num_contexts, make_rounding(rounding));
+    const std::vector<BatchSlice> slices = split_batch(batch_size, weights, num_contexts, make_rounding(rounding));
     for (size_t i = 0; i < slices.size(); ++i) {
       out_begin[i] = slices[i].begin;
       out_end[i] = slices[i].end;
@@ -232,7 +232,7 @@ cohort_error *cohort_group_slice(const cohort_group *group, size_t device, int64
     require(out_begin, "out_begin");
     require(out_end, "out_end");
     const Group &source = group_of(group);
-    const Slice slice = source.slice(device);
+    const BatchSlice slice = source.slice(device);
     *out_begin = slice.begin;
     *out_end = slice.end;
   });

@@ -86,7 +86,7 @@ cohort_error *cohort_manager_slice(const cohort_manager *manager, size_t device,
   return guard([&] {
     require(out_begin, "out_begin");
     require(out_end, "out_end");
-    const std::vector<Slice> &slices = manager_of(manager).slices();
+    const std::vector<BatchSlice> &slices = manager_of(manager).slices();
     check_index(device, slices.size(), "device");
     *out_begin = slices[device].begin;
     *out_end = slices[device].end;

@@ -20,7 +20,7 @@ NodePtr variable_node(const std::string &name) {
 }
 
 // All inputs are arguments, auxiliary states, too: none of them counts as constant.
-struct OneNode {
+struct OneNodeGraph {
   Graph graph;
   Inferred inferred;
 
@@ -33,8 +33,8 @@ struct OneNode {
   }
 };
 
-OneNode graph_of(const AppliedOperator &what) {
-  OneNode one;
+OneNodeGraph graph_of(const AppliedOperator &what) {
+  OneNodeGraph one;
   auto node = std::make_shared<Node>();
   node->op = what.op;
   node->name = what.op->name;
@@ -52,7 +52,7 @@ OneNode graph_of(const AppliedOperator &what) {
   one.add(node, std::move(inputs), what.out_shapes, what.out_dtypes);
   const Op &identity = get_op("_copy");
   for (int output = 0; output < visible; ++output) {
-    if (!what.apart) {
+    if (!what.staged) {
       one.graph.heads.push_back({at, output});
       continue;
     }
@@ -72,7 +72,7 @@ OneNode graph_of(const AppliedOperator &what) {
 
 AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads)
     : op_(what.op->name) {
-  const OneNode one = graph_of(what);
+  const OneNodeGraph one = graph_of(what);
   if (what.op->random) random_seed_ = stream_seed(0, what.in_shapes.size(), 0);
   PlanRequest request;
   request.graph = &one.graph;
@@ -81,7 +81,7 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
   request.devices = {device};
   request.is_train = what.is_train;
   request.always_updates_aux = true;
-  request.separate_nodes = what.apart;
+  request.separate_nodes = what.staged;
   request.num_threads = num_threads;
   plan_ = shared_plan(request);
   const PassKind pass = what.is_train ? PassKind::kTraining : PassKind::kInference;

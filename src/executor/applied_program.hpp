@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator compiled for arrays of certain shapes and types, apart from the arrays: what applied operators
+// One operator compiled for arrays of certain shapes and types, staged from the arrays: what applied operators
 // (invoke.hpp) keep and run again. Made by the same passes as the plans of executors, so that layouts, reorders and
 // working memory are theirs, too.
 #pragma once
@@ -23,7 +23,7 @@ struct AppliedOperator {
   AttrMap written;  // the attributes as text, and ..
   Attrs attrs;      // .. parsed
   bool is_train = false;
-  bool apart = false;  // computes everything before it writes the first output: these may share memory with any input
+  bool staged = false;  // computes everything before it writes the first output: these may share memory with any input
   Shapes in_shapes, out_shapes;
   Dtypes in_dtypes, out_dtypes;
 };

@@ -22,7 +22,7 @@ void widen_bins(std::vector<double> *counts) {
 
 }  // namespace
 
-void Calibration::note(Seen *seen, const std::vector<float> &values) const {
+void Calibration::note(Observed *seen, const std::vector<float> &values) const {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   seen->low = std::min(seen->low, *low);
   seen->high = std::max(seen->high, *high);
@@ -49,8 +49,8 @@ void Calibration::observe(Executor &executor) {
   if (!method_) {
     throw Error(Code::kState, "calibration: it was made from ranges, and observes no more", "calibration");
   }
-  std::map<std::string, Seen> seen = seen_;
-  executor.forward_watched([&](const std::string &name, const NDArray &array) {
+  std::map<std::string, Observed> seen = seen_;
+  executor.forward_observed([&](const std::string &name, const NDArray &array) {
     if (array.dtype() != Dtype::kFloat32 || array.size() == 0) return;
     const NDArray here = array.on_host();
     std::vector<float> values(size_t(here.size()));
@@ -65,7 +65,7 @@ void Calibration::observe(Executor &executor) {
   ranges_ = nullptr;
 }
 
-ValueRange Calibration::range_of(const Seen &seen) const {
+ValueRange Calibration::range_of(const Observed &seen) const {
   if (method_ == Method::kMinMax || seen.reach == 0) return {seen.low, seen.high};
   const int64_t num_bins = int64_t(seen.counts.size());
   std::vector<float> counts(seen.counts.begin(), seen.counts.end()), edges;

@@ -30,16 +30,16 @@ class Calibration {
   std::shared_ptr<const ValueRanges> ranges() const;
 
  private:
-  struct Seen {
+  struct Observed {
     float low = 0, high = 0;
     double reach = 0;            // of the histogram, on both sides of 0
     std::vector<double> counts;  // an odd number of bins, the middle one around 0
   };
-  void note(Seen *seen, const std::vector<float> &values) const;
-  ValueRange range_of(const Seen &seen) const;
+  void note(Observed *seen, const std::vector<float> &values) const;
+  ValueRange range_of(const Observed &seen) const;
 
   const std::optional<Method> method_;  // none: it was given its ranges
-  std::map<std::string, Seen> seen_;
+  std::map<std::string, Observed> seen_;
   mutable std::shared_ptr<const ValueRanges> ranges_;  // null: to be made anew
 };
 

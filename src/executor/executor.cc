@@ -16,18 +16,18 @@ namespace cohort {
 Executor::Executor() = default;
 
 Executor::~Executor() {
-  if (!impl_ || !impl_->family) return;
-  for (size_t member : impl_->members) impl_->family->members[member].queue->finish();
+  if (!impl_ || !impl_->arenas) return;
+  for (size_t index : impl_->arena_index) impl_->arenas->devices[index].queue->finish();
 }
 
-ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool separate_nodes) {
+BoundPlan &Executor::Impl::program(bool is_train, bool with_backward, bool separate_nodes) {
   const Mode mode{is_train, with_backward, separate_nodes};
   if (const auto known = programs.find(mode); known != programs.end()) return *known->second;
   PlanRequest request;
   request.graph = &graph;
   request.inferred = &inferred;
   request.grad_reqs = reqs;
-  for (size_t member : members) request.devices.push_back(family->members[member].device);
+  for (size_t index : arena_index) request.devices.push_back(arenas->devices[index].device);
   request.group_devices = group_devices;
   request.fixed_devices = fixed_devices;
   request.constants = constants;
@@ -35,7 +35,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.is_train = is_train;
   request.with_backward = with_backward;
   request.separate_nodes = separate_nodes;
-  request.num_threads = family->members[members[0]].queue->num_threads();
+  request.num_threads = arenas->devices[arena_index[0]].queue->num_threads();
   if (options.replicas) request.num_replicas = int(options.replicas->size());
   const bool in_bytes = options.compute.dtype == Dtype::kInt8;
   if (in_bytes && with_backward) {
@@ -50,16 +50,16 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.recompute = with_backward && options.recompute;
   request.restores = with_backward && !options.backward_once;
   request.scales_loss = with_backward && options.loss_scale;
-  if (request.scales_loss) request.num_scaled_heads = num_touch_heads;
+  if (request.scales_loss) request.num_scaled_heads = num_cut_heads;
   const std::shared_ptr<const Plan> plan = shared_plan(request);
-  const auto made = programs.emplace(mode, std::make_shared<ProgramOwner>(plan, is_train, arrays, family, members));
-  tell_if_none_narrow();
+  const auto made = programs.emplace(mode, std::make_shared<BoundPlan>(plan, is_train, arrays, arenas, arena_index));
+  log_if_none_narrow();
   return *made.first->second;
 }
 
-void Executor::Impl::tell_if_none_narrow() {
-  if (is_part || told_of_types || options.compute.dtype == Dtype::kFloat32) return;
-  told_of_types = true;
+void Executor::Impl::log_if_none_narrow() {
+  if (is_part || compute_type_logged || options.compute.dtype == Dtype::kFloat32) return;
+  compute_type_logged = true;
   const std::vector<bool> narrow = narrow_nodes();
   if (std::find(narrow.begin(), narrow.end(), true) != narrow.end()) return;
   log(LogLevel::kInfo, text("compute_dtype ", options.compute.dtype,
@@ -69,9 +69,9 @@ void Executor::Impl::tell_if_none_narrow() {
 // All of them, whatever one throws.
 void Executor::Impl::sync() {
   std::exception_ptr failure;
-  for (size_t member : members) {
+  for (size_t index : arena_index) {
     try {
-      family->members[member].queue->sync();
+      arenas->devices[index].queue->sync();
     } catch (...) {
       if (!failure) failure = std::current_exception();
     }
@@ -79,7 +79,7 @@ void Executor::Impl::sync() {
   if (failure) std::rethrow_exception(failure);
 }
 
-void Executor::Impl::check_alone(const ProgramOwner &program) const {
+void Executor::Impl::check_no_sync(const BoundPlan &program) const {
   if (!program.meets()) return;
   throw Error(Code::kState,
               "layers of this executor exchange statistics with the other devices of its group: train the "
@@ -97,17 +97,17 @@ void Executor::Impl::check_idle(const char *what) const {
 
 void Executor::check_idle(const char *what) const { impl_->check_idle(what); }
 
-ProgramOwner &Executor::Impl::program_of_forward(bool is_train) {
-  ProgramOwner &chosen = program(is_train, is_train && any_gradient, bool(monitor));
+BoundPlan &Executor::Impl::program_of_forward(bool is_train) {
+  BoundPlan &chosen = program(is_train, is_train && any_gradient, bool(monitor));
   // A pass that changes arguments is not one to repeat: backward follows it as it is.
   const bool once = !is_train && any_gradient && !chosen.plan().written_forward.empty();
   return once ? program(is_train, true, bool(monitor)) : chosen;
 }
 
-ProgramOwner &Executor::Impl::start_forward(bool is_train) {
-  ProgramOwner &chosen = program_of_forward(is_train);
+BoundPlan &Executor::Impl::start_forward(bool is_train) {
+  BoundPlan &chosen = program_of_forward(is_train);
   chosen.begin_forward();
-  if (any_gradient) run_pass(chosen, /* backward */ false, [&] { chosen.note_draws(); });
+  if (any_gradient) run_pass(chosen, /* backward */ false, [&] { chosen.mark_random(); });
   last = &chosen;
   last_is_train = is_train;
   last_is_separate = bool(monitor);
@@ -121,7 +121,7 @@ void Executor::Impl::pass_failed(bool backward, const char *why) const {
     if (arrays.outputs[h] && !graph.nodes[size_t(graph.heads[h].node)]->is_variable()) arrays.outputs[h].fail(why);
 }
 
-void Executor::Impl::forward_to(ProgramOwner &program, size_t end, Progress *progress) {
+void Executor::Impl::forward_to(BoundPlan &program, size_t end, Progress *progress) {
   if (monitor) return monitored_forward(program, end, progress);
   program.run_forward(progress->step, end);
   progress->step = end;
@@ -133,12 +133,12 @@ void Executor::forward(bool is_train) {
   self.check_idle("forward");
   check_arguments();
   if (self.parts) {
-    const Impl::InPass pass(&self, "forward");
+    const Impl::PassGuard pass(&self, "forward");
     return ValueShapedParts::forward({self.parts.get()}, is_train).rethrow();
   }
-  if (self.options.replicas) self.check_alone(self.program_of_forward(is_train));
-  ProgramOwner &program = self.start_forward(is_train);
-  const Impl::InPass pass(&self, "forward");
+  if (self.options.replicas) self.check_no_sync(self.program_of_forward(is_train));
+  BoundPlan &program = self.start_forward(is_train);
+  const Impl::PassGuard pass(&self, "forward");
   self.run_pass(program, /* backward */ false, [&] {
     Impl::Progress progress;
     self.forward_to(program, program.plan().num_forward, &progress);
@@ -155,11 +155,11 @@ int Executor::partial_forward(bool is_train, int step) {
                      ") depends on values: such a network runs as a whole"),
                 sized->name);
   }
-  const Impl::InPass pass(&self, "partial_forward");
+  const Impl::PassGuard pass(&self, "partial_forward");
   check_arguments();
-  ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, true);
+  BoundPlan &program = self.program(is_train, is_train && self.any_gradient, true);
   const std::vector<size_t> &end = program.plan().node_end;
-  self.check_alone(program);
+  self.check_no_sync(program);
   program.begin_forward();
   // What a whole pass made lies elsewhere, or was overwritten: the steps before this one make it again.
   const bool gone = self.last && (self.last != &program || !program.is_latest() ||
@@ -169,7 +169,7 @@ int Executor::partial_forward(bool is_train, int step) {
   self.last_is_separate = true;
   self.backward_has_run = false;
   const int first = gone ? 0 : step;
-  if (self.any_gradient) program.note_draws_of(first, step);
+  if (self.any_gradient) program.mark_random_of(first, step);
   self.run_pass(program, /* backward */ false,
                 [&] { program.run_forward(first == 0 ? 0 : end[size_t(first) - 1], end[size_t(step)]); });
   if (self.monitor && !self.graph.nodes[size_t(step)]->is_variable()) {
@@ -251,23 +251,23 @@ void Executor::backward(const std::vector<ArraySlice> &head_grads, bool is_train
   check_backward();
   check_head_gradients(head_grads, [&](size_t h) { return self.arrays.outputs[h].shape(); });
   if (self.parts) {
-    const Impl::InPass pass(&self, "backward");
+    const Impl::PassGuard pass(&self, "backward");
     return ValueShapedParts::backward({self.parts.get()}, {head_grads}, is_train).rethrow();
   }
   bool forward_again = false;
-  ProgramOwner &program = self.backward_program(is_train, &forward_again);
-  self.check_alone(program);
-  const Impl::InPass pass(&self, "backward");
+  BoundPlan &program = self.backward_program(is_train, &forward_again);
+  self.check_no_sync(program);
+  const Impl::PassGuard pass(&self, "backward");
   if (forward_again) {
     program.begin_forward();
     self.run_pass(program, /* backward */ false, [&] {
-      program.draw_again();
+      program.rewind_random();
       program.run_forward(0, program.plan().num_forward);
     });
-    program.draw_on();
+    program.skip_random();
     self.forward_ran(program, self.last_is_train && is_train);
   }
-  self.give_head_gradients(program, head_grads);
+  self.set_head_gradients(program, head_grads);
   self.start_backward(program);
   self.run_pass(program, /* backward */ true, [&] {
     Impl::Progress progress;
@@ -275,27 +275,27 @@ void Executor::backward(const std::vector<ArraySlice> &head_grads, bool is_train
   });
 }
 
-void Executor::Impl::forward_ran(ProgramOwner &program, bool is_train) {
+void Executor::Impl::forward_ran(BoundPlan &program, bool is_train) {
   backward_has_run = false;
   last = &program;
   last_is_train = is_train;
 }
 
 // A forward pass of inference keeps nothing for backward, and is run again by a program that does (BWD-07, EXE-24).
-ProgramOwner &Executor::Impl::backward_program(bool is_train, bool *forward_again) {
+BoundPlan &Executor::Impl::backward_program(bool is_train, bool *forward_again) {
   const bool once = !last->plan().written_forward.empty();  // see program_of_forward()
   const bool train = last_is_train && (is_train || once);
-  ProgramOwner &chosen = program(train, true, bool(monitor) || last_is_separate);
+  BoundPlan &chosen = program(train, true, bool(monitor) || last_is_separate);
   *forward_again = &chosen != last;
   return chosen;
 }
 
 // What can fail before backward has begun.
-void Executor::Impl::give_head_gradients(ProgramOwner &program, const std::vector<ArraySlice> &head_grads) {
+void Executor::Impl::set_head_gradients(BoundPlan &program, const std::vector<ArraySlice> &head_grads) {
   for (size_t i = 0; i < reqs.size(); ++i) {
     const NDArray &added_to = arrays.grads[i];
     if (reqs[i] != GradReq::kAdd || !added_to) continue;
-    with_array_name("gradient of", arg_names[i], [&] { added_to.begin_read(family->timeline); });
+    with_array_name("gradient of", arg_names[i], [&] { added_to.begin_read(arenas->timeline); });
   }
   const Plan &plan = program.plan();
   for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {
@@ -303,13 +303,13 @@ void Executor::Impl::give_head_gradients(ProgramOwner &program, const std::vecto
   }
 }
 
-void Executor::Impl::start_backward(ProgramOwner &program) {
+void Executor::Impl::start_backward(BoundPlan &program) {
   program.begin_backward();
   if (backward_has_run) run_pass(program, /* backward */ true, [&] { program.restore(); });
   backward_has_run = true;
 }
 
-void Executor::Impl::backward_to(ProgramOwner &program, size_t end, const BucketPrograms &after_bucket,
+void Executor::Impl::backward_to(BoundPlan &program, size_t end, const BucketPrograms &after_bucket,
                                  Progress *progress) {
   const Plan &plan = program.plan();
   const bool is_end = end == plan.steps.size() - plan.num_forward;
@@ -329,12 +329,12 @@ void Executor::Impl::backward_to(ProgramOwner &program, size_t end, const Bucket
 void Executor::load(int argument, const ArraySlice &from) {
   impl_->check_idle("load");
   const NDArray &to = impl_->arrays.args[size_t(argument)];
-  const std::shared_ptr<Family> &family = impl_->family;
-  size_t member = impl_->members[0];
-  for (const size_t m : impl_->members)
-    if (family->members[m].device->context() == to.context()) member = m;
-  family->gather(member);
-  queue_copy(from, to, family->timeline, *family->members[member].queue);
+  const std::shared_ptr<SharedArenas> &arenas = impl_->arenas;
+  size_t index = impl_->arena_index[0];
+  for (const size_t m : impl_->arena_index)
+    if (arenas->devices[m].device->context() == to.context()) index = m;
+  arenas->gather(index);
+  queue_copy(from, to, arenas->timeline, *arenas->devices[index].queue);
 }
 
 void Executor::check_arguments() const {
@@ -344,7 +344,7 @@ void Executor::check_arguments() const {
       std::none_of(all.aux.begin(), all.aux.end(), may_be_bad)) {
     return;
   }
-  const Timeline *const by = impl_->family->timeline.get();
+  const Timeline *const by = impl_->arenas->timeline.get();
   const auto check = [by](const char *what, const std::vector<NDArray> &arrays, const std::vector<std::string> &names) {
     for (size_t i = 0; i < arrays.size(); ++i) with_array_name(what, names[i], [&] { arrays[i].check_known(by); });
   };
@@ -379,12 +379,12 @@ const std::vector<NDArray> &Executor::aux() const { return impl_->arrays.aux; }
 const std::vector<NDArray> &Executor::outputs() const { return impl_->arrays.outputs; }
 const std::vector<GradReq> &Executor::grad_reqs() const { return impl_->reqs; }
 const ExecutorOptions &Executor::options() const { return impl_->options; }
-const std::shared_ptr<Timeline> &Executor::timeline() const { return impl_->family->timeline; }
-const std::shared_ptr<Queue> &Executor::queue() const { return impl_->family->members[impl_->members[0]].queue; }
+const std::shared_ptr<Timeline> &Executor::timeline() const { return impl_->arenas->timeline; }
+const std::shared_ptr<Queue> &Executor::queue() const { return impl_->arenas->devices[impl_->arena_index[0]].queue; }
 
 std::shared_ptr<Queue> Executor::queue_on(const Context &context) const {
-  for (const Family::Member &member : impl_->family->members)
-    if (member.device->context() == context) return member.queue;
+  for (const SharedArenas::DeviceArena &on : impl_->arenas->devices)
+    if (on.device->context() == context) return on.queue;
   return nullptr;
 }
 
@@ -491,14 +491,14 @@ class MemoryPieces {
 
 }  // namespace
 
-MemoryUse Executor::memory_together(const std::vector<std::shared_ptr<Executor>> &executors) {
+MemoryUse Executor::combined_memory(const std::vector<std::shared_ptr<Executor>> &executors) {
   MemoryUse use;
   MemoryPieces planned, arguments, gradients, outputs;
   const std::function<void(const Impl &)> add_planned = [&](const Impl &impl) {
     if (impl.parts)
       for (const ValueShapedParts::Bound &part : impl.parts->bound()) add_planned(*part.executor.impl_);
-    for (size_t member : impl.members) {
-      const std::shared_ptr<Memory> &arena = impl.family->members[member].arena;
+    for (size_t index : impl.arena_index) {
+      const std::shared_ptr<Memory> &arena = impl.arenas->devices[index].arena;
       if (arena) planned.add(arena->data(), arena->bytes());
     }
     for (const auto &program : impl.programs) {

@@ -36,8 +36,8 @@ struct ExecutorOptions {
   bool recompute = false;      // backward makes again what is cheap, in the place of keeping it
   std::shared_ptr<const double> loss_scale;  // times which gradients begin; changed by its owner alone, while no work
                                              // is in flight. Null: 1
-  uint32_t replica = 0;                      // tells executors apart that work under one seed: devices of a group
-  std::shared_ptr<Replicas> replicas;        // of make_replicas(): forward_together() and backward_together() run it
+  uint32_t replica = 0;                      // tells executors staged that work under one seed: devices of a group
+  std::shared_ptr<Replicas> replicas;        // of make_replicas(): forward_all() and backward_all() run it
   std::shared_ptr<Executor> shared;          // shares its queue and its arena (EXE-18); same context
   // Arguments whose values rarely change between forwards with is_train 0, beside the weights of layers: what inference
   // derives from them (reorders, folded batch norms) is kept until they are written.
@@ -96,7 +96,7 @@ struct MemoryUse {
 struct BucketPrograms {
   const Program *programs = nullptr;
   size_t count = 0;
-  std::shared_ptr<const void> owner;  // keeps them and all that they touch
+  std::shared_ptr<const void> owner;  // keeps them and all that they edge
 };
 
 class Executor : public std::enable_shared_from_this<Executor> {
@@ -127,11 +127,11 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void wait();
 
   // The same for all executors of a group. Each does its work, whatever another throws; the first error is thrown.
-  static void forward_together(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
+  static void forward_all(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
   // By executor: head gradients, and what runs after its buckets, which is asked for when its pass is next.
-  static void backward_together(const std::vector<std::shared_ptr<Executor>> &executors,
-                                const std::vector<std::vector<ArraySlice>> &head_grads,
-                                const std::function<BucketPrograms(size_t executor)> &after_bucket);
+  static void backward_all(const std::vector<std::shared_ptr<Executor>> &executors,
+                           const std::vector<std::vector<ArraySlice>> &head_grads,
+                           const std::function<BucketPrograms(size_t executor)> &after_bucket);
   // What executors on `num` devices have in common where operators of the symbol meet (Op::syncs_batch); null: none do.
   static std::shared_ptr<Replicas> make_replicas(const Symbol &symbol, size_t num);
 
@@ -170,26 +170,26 @@ class Executor : public std::enable_shared_from_this<Executor> {
   std::shared_ptr<Executor> reshape(const ReshapeOptions &how);  // EXE-27..32: a new executor, this one stays usable
   // A forward pass of inference, node by node, which shows `function` each array by the name of value_name(), once. The
   // monitor sees nothing of it.
-  void forward_watched(const MonitorFunction &function);
+  void forward_observed(const MonitorFunction &function);
   void set_monitor(MonitorFunction function, bool all);  // null removes it
   std::string debug_text() const;                        // EXE-37
   MemoryUse memory() const;
   // Of several, what they share counted once: arenas, what is derived from constants, and arrays, as they are
   // allocated; intermediate_bytes and value_bytes are the most that one of them has.
-  static MemoryUse memory_together(const std::vector<std::shared_ptr<Executor>> &executors);
+  static MemoryUse combined_memory(const std::vector<std::shared_ptr<Executor>> &executors);
 
  private:
   Executor();
   friend class ValueShapedParts;
   struct Impl;
-  struct Part;
-  // Everything a bind does before it has arrays: the graph, names, placement, family.
-  static std::unique_ptr<Impl> prepare(const Symbol &symbol, const ExecutorOptions &options, const Part &part);
+  struct PartSetup;
+  // Everything a bind does before it has arrays: the graph, names, placement, arenas.
+  static std::unique_ptr<Impl> prepare(const Symbol &symbol, const ExecutorOptions &options, const PartSetup &part);
   static std::shared_ptr<Executor> bind_part(const Symbol &symbol, std::vector<NDArray> args,
                                              std::vector<NDArray> grads, std::vector<GradReq> reqs,
                                              std::vector<NDArray> aux, const ExecutorOptions &options,
-                                             const Part &part);
-  // What forward_together() and backward_together() do; what is thrown here is thrown before anything is queued.
+                                             const PartSetup &part);
+  // What forward_all() and backward_all() do; what is thrown here is thrown before anything is queued.
   static Failures try_forward(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
   static Failures try_backward(const std::vector<std::shared_ptr<Executor>> &executors,
                                const std::vector<std::vector<ArraySlice>> &head_grads, bool is_train,

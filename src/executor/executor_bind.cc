@@ -35,7 +35,7 @@ void check_context(const NDArray &array, const Context &context, const std::stri
   throw Error(Code::kDevice, text(what, " '", name, "' is on ", array.context(), ", expected ", context), name);
 }
 
-// One per node, told apart by the network among those of its family and by the replica among those under its seed.
+// One per node, told staged by the network among those of its family and by the replica among those under its seed.
 std::shared_ptr<std::vector<RandomStream>> random_streams(const Graph &graph, const ExecutorOptions &options,
                                                           uint32_t network) {
   auto streams = std::make_shared<std::vector<RandomStream>>(graph.nodes.size());
@@ -78,7 +78,7 @@ Executor::Impl::Impl() = default;
 Executor::Impl::~Impl() = default;
 
 std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const ExecutorOptions &options,
-                                                  const Part &part) {
+                                                  const PartSetup &part) {
   if (options.num_threads < 0) {
     throw Error(Code::kInvalidArgument, text("num_threads: expected 0 or more, found ", options.num_threads),
                 "num_threads");
@@ -95,27 +95,27 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->ranges = node_ranges(impl->graph, options.compute);
   impl->aux_names = impl->graph.auxiliary_names();
   for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));
-  impl->in_common = part.in_common;
-  impl->is_part = part.family != nullptr;
-  impl->family = part.family      ? part.family
-                 : options.shared ? options.shared->impl_->family
-                                  : std::make_shared<Family>();
-  impl->arrays.random = part.random ? part.random : random_streams(impl->graph, options, impl->family->num_networks++);
+  impl->part_state = part.part_state;
+  impl->is_part = part.arenas != nullptr;
+  impl->arenas = part.arenas      ? part.arenas
+                 : options.shared ? options.shared->impl_->arenas
+                                  : std::make_shared<SharedArenas>();
+  impl->arrays.random = part.random ? part.random : random_streams(impl->graph, options, impl->arenas->num_networks++);
   impl->arrays.replicas = options.replicas;
   impl->arrays.loss_scale = options.loss_scale;
   impl->arrays.replica = options.replica;
   impl->share_threads();
   impl->join(options.context);
   for (const auto &[group, context] : options.group2ctx) impl->group_devices[group] = impl->join(context);
-  impl->places();  // refuses groups without a context before anything is allocated
+  impl->node_contexts();  // refuses groups without a context before anything is allocated
   impl->check_compute_type();
   return impl;
 }
 
 void Executor::Impl::check_compute_type() const {
   if (options.compute.dtype != Dtype::kFloat16) return;
-  for (const size_t member : members) {
-    const Context &context = family->members[member].device->context();
+  for (const size_t index : arena_index) {
+    const Context &context = arenas->devices[index].device->context();
     if (context.type == DeviceType::kGpu) continue;
     throw Error(Code::kUnsupported, text("compute_dtype float16: expected gpu contexts alone, found ", context),
                 "compute_dtype");
@@ -176,13 +176,13 @@ void Executor::Impl::share_threads() {
 int Executor::Impl::join(const Context &context) {
   const auto found = std::find(contexts.begin(), contexts.end(), context);
   if (found != contexts.end()) return int(found - contexts.begin());
-  Family::Member &member = family->member(context, num_threads);
+  SharedArenas::DeviceArena &on = arenas->arena_on(context, num_threads);
   contexts.push_back(context);
-  members.push_back(size_t(&member - family->members.data()));
+  arena_index.push_back(size_t(&on - arenas->devices.data()));
   return int(contexts.size()) - 1;
 }
 
-std::vector<Context> Executor::Impl::places() const {
+std::vector<Context> Executor::Impl::node_contexts() const {
   const std::vector<int> device = place_nodes(graph, group_devices, fixed_devices);
   std::vector<Context> result;
   for (const int d : device) result.push_back(contexts[size_t(d)]);
@@ -200,11 +200,11 @@ std::vector<Context> Executor::Impl::places() const {
   return result;
 }
 
-void Executor::Impl::fix_places(const std::map<int, Context> &given) {
+void Executor::Impl::fix_contexts(const std::map<int, Context> &given) {
   if (!group_devices.empty()) {  // without groups everything is on the default context (EXE-06)
     for (const auto &[node, context] : given) fixed_devices[node] = join(context);
   }
-  const std::vector<Context> placed = places();
+  const std::vector<Context> placed = node_contexts();
   for (const auto &[node, context] : given) {
     const std::string &name = graph.nodes[size_t(node)]->name;
     if (context == placed[size_t(node)]) continue;
@@ -240,7 +240,7 @@ void Executor::Impl::infer_dtypes(std::vector<Dtype> by_node, bool strict) {
 }
 
 void Executor::Impl::make_outputs() {
-  const std::vector<Context> place = places();
+  const std::vector<Context> place = node_contexts();
   arrays.outputs.clear();
   for (size_t h = 0; h < graph.heads.size(); ++h) {
     const Graph::Input &head = graph.heads[h];
@@ -286,7 +286,7 @@ std::shared_ptr<Executor> Executor::bind(const Symbol &symbol, std::vector<NDArr
 std::shared_ptr<Executor> Executor::bind_part(const Symbol &symbol, std::vector<NDArray> args,
                                               std::vector<NDArray> grads, std::vector<GradReq> reqs,
                                               std::vector<NDArray> aux, const ExecutorOptions &options,
-                                              const Part &part) {
+                                              const PartSetup &part) {
   std::unique_ptr<Impl> impl = prepare(symbol, options, part);
   const size_t count = impl->arg_names.size();
   auto check_count = [](size_t expected, size_t found, const char *what) {
@@ -316,10 +316,10 @@ std::shared_ptr<Executor> Executor::bind_part(const Symbol &symbol, std::vector<
   take(impl->graph.arguments, args, "argument");
   take(impl->graph.auxiliary, aux, "auxiliary state");
   impl->sized = part.shapes;
-  impl->touches = part.touches;
-  impl->num_touch_heads = part.num_touch_heads;
+  impl->cut_inputs = part.cut_inputs;
+  impl->num_cut_heads = part.num_cut_heads;
   for (const auto &[node, shape] : impl->sized) shapes[size_t(node)] = shape;
-  impl->fix_places(places);
+  impl->fix_contexts(places);
   impl->infer_shapes(shapes);
   impl->infer_dtypes(std::move(dtypes), false);
   for (size_t i = 0; i < count; ++i) {
@@ -346,7 +346,7 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   options.shared = shared_from_this();
   std::unique_ptr<Impl> impl = prepare(old.symbol, options, {});
   impl->arrays.random = old.arrays.random;
-  impl->in_common = old.in_common;
+  impl->part_state = old.part_state;
   const Graph &graph = impl->graph;
   std::vector<Shape> shapes(graph.nodes.size());
   const ByName<Shape> given_shapes(how.shapes);
@@ -356,7 +356,7 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   std::map<int, Context> places;
   for (size_t i = 0; i < graph.arguments.size(); ++i) places[graph.arguments[i]] = old.arrays.args[i].context();
   for (size_t i = 0; i < graph.auxiliary.size(); ++i) places[graph.auxiliary[i]] = old.arrays.aux[i].context();
-  impl->fix_places(places);
+  impl->fix_contexts(places);
   impl->infer_shapes(shapes);
   impl->inferred.dtypes = old.inferred.dtypes;
   impl->inferred.dtypes_complete = true;

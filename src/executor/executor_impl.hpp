@@ -11,12 +11,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/bound_plan.hpp"
 #include "executor/executor.hpp"
-#include "executor/program.hpp"
 
 namespace cohort {
 
-struct PartsInCommon;
+struct SharedPartState;
 
 // Of several executors that all do their work, whatever another one throws.
 class Failures {
@@ -48,13 +48,13 @@ class Failures {
 };
 
 // Of what an executor that is a part of another one (value_shapes.hpp) has from that; empty: it is none.
-struct Executor::Part {
-  std::shared_ptr<Family> family;
+struct Executor::PartSetup {
+  std::shared_ptr<SharedArenas> arenas;
   std::shared_ptr<std::vector<RandomStream>> random;
-  std::vector<std::pair<int, Shape>> shapes;  // of the one output of nodes
-  std::vector<bool> touches;                  // by node: a variable that another part makes
-  size_t num_touch_heads = 0;                 // of the last heads, which another part reads
-  std::shared_ptr<PartsInCommon> in_common;   // of its own parts
+  std::vector<std::pair<int, Shape>> shapes;    // of the one output of nodes
+  std::vector<bool> cut_inputs;                 // by node: a variable that another part makes
+  size_t num_cut_heads = 0;                     // of the last heads, which another part reads
+  std::shared_ptr<SharedPartState> part_state;  // of its own parts
 };
 
 struct Executor::Impl {
@@ -79,8 +79,8 @@ struct Executor::Impl {
   int num_threads = 0;            // of each on the host
   std::map<std::string, int> group_devices;
   std::map<int, int> fixed_devices;
-  std::shared_ptr<Family> family;
-  std::vector<size_t> members;  // of the family, per context
+  std::shared_ptr<SharedArenas> arenas;
+  std::vector<size_t> arena_index;  // of the family, per context
   std::vector<GradReq> reqs;
   BoundArrays arrays;
   std::vector<std::string> arg_names, aux_names, output_names;
@@ -89,8 +89,8 @@ struct Executor::Impl {
   std::map<int, Op::Precision> precisions;      // by node
   bool any_gradient = false;
   std::vector<bool> heads_with_gradient;  // known once it was asked for
-  std::map<Mode, std::shared_ptr<ProgramOwner>> programs;
-  ProgramOwner *last = nullptr;  // the program that ran forward last; null: none since bind
+  std::map<Mode, std::shared_ptr<BoundPlan>> programs;
+  BoundPlan *last = nullptr;  // the program that ran forward last; null: none since bind
   bool last_is_train = false, last_is_separate = false;
   bool backward_has_run = false;  // since the last forward
   std::vector<int> gradient_order;
@@ -98,22 +98,22 @@ struct Executor::Impl {
   MonitorFunction monitor;
   bool monitor_all = false;
   bool in_pass = false;
-  bool is_part = false, told_of_types = false;
-  std::vector<std::pair<int, Shape>> sized;  // nodes whose shapes values have said: Part::shapes
-  std::vector<bool> touches;                 // Part::touches
-  size_t num_touch_heads = 0;                // Part::num_touch_heads
-  std::shared_ptr<PartsInCommon> in_common;  // null: there are no parts
-  std::unique_ptr<ValueShapedParts> parts;   // run in place of `programs`; null: all shapes are known
+  bool is_part = false, compute_type_logged = false;
+  std::vector<std::pair<int, Shape>> sized;     // nodes whose shapes values have said: PartSetup::shapes
+  std::vector<bool> cut_inputs;                 // PartSetup::cut_inputs
+  size_t num_cut_heads = 0;                     // PartSetup::num_cut_heads
+  std::shared_ptr<SharedPartState> part_state;  // null: there are no parts
+  std::unique_ptr<ValueShapedParts> parts;      // run in place of `programs`; null: all shapes are known
 
-  bool is_touch(int node) const { return size_t(node) < touches.size() && touches[size_t(node)]; }
-  ProgramOwner &program(bool is_train, bool with_backward, bool separate_nodes);
+  bool is_cut_input(int node) const { return size_t(node) < cut_inputs.size() && cut_inputs[size_t(node)]; }
+  BoundPlan &program(bool is_train, bool with_backward, bool separate_nodes);
   std::vector<int> same_memory() const;  // PlanRequest::same_memory
   void check_compute_type() const;       // kUnsupported: a device does not compute in it
   void share_threads();
   int join(const Context &context);  // the family has a member for it, and the plan a device
   // Where arrays of variables are already, or shall be: nodes are placed around them. kDevice where that contradicts.
-  void fix_places(const std::map<int, Context> &places);
-  std::vector<Context> places() const;  // of the nodes
+  void fix_contexts(const std::map<int, Context> &places);
+  std::vector<Context> node_contexts() const;  // of the nodes
   // From the shapes and types that are known, by node; what stays unknown is an error. Types: float32 unless strict.
   void infer_shapes(const std::vector<Shape> &by_node);
   void infer_dtypes(std::vector<Dtype> by_node, bool strict);
@@ -128,31 +128,31 @@ struct Executor::Impl {
     size_t report = 0;  // backward: of the plan
     size_t bucket = 0;  // backward: that was run
   };
-  void check_alone(const ProgramOwner &program) const;  // kState: it meets those of other executors
+  void check_no_sync(const BoundPlan &program) const;  // kState: it meets those of other executors
   // One pass at a time, which a callback of the host's may be in the midst of: kState.
   void check_idle(const char *what) const;
-  class InPass {
+  class PassGuard {
    public:
-    InPass(Impl *impl, const char *what) : impl_(impl) {
+    PassGuard(Impl *impl, const char *what) : impl_(impl) {
       impl->check_idle(what);
       impl->in_pass = true;
     }
-    ~InPass() { impl_->in_pass = false; }
-    InPass(const InPass &) = delete;
-    InPass &operator=(const InPass &) = delete;
+    ~PassGuard() { impl_->in_pass = false; }
+    PassGuard(const PassGuard &) = delete;
+    PassGuard &operator=(const PassGuard &) = delete;
 
    private:
     Impl *const impl_;
   };
-  ProgramOwner &program_of_forward(bool is_train);
-  ProgramOwner &start_forward(bool is_train);
+  BoundPlan &program_of_forward(bool is_train);
+  BoundPlan &start_forward(bool is_train);
   // Queues the steps up to `end`.
-  void forward_to(ProgramOwner &program, size_t end, Progress *progress);
-  void backward_to(ProgramOwner &program, size_t end, const BucketPrograms &after_bucket, Progress *progress);
+  void forward_to(BoundPlan &program, size_t end, Progress *progress);
+  void backward_to(BoundPlan &program, size_t end, const BucketPrograms &after_bucket, Progress *progress);
   // A pass that has begun, or a part of it. What it would have written is bad when it throws, and there is no forward
   // pass any more for backward to follow.
   template <typename Run>
-  void run_pass(ProgramOwner &program, bool backward, const Run &run) {
+  void run_pass(BoundPlan &program, bool backward, const Run &run) {
     try {
       run();
     } catch (const std::exception &failure) {
@@ -162,21 +162,21 @@ struct Executor::Impl {
     }
   }
   void pass_failed(bool backward, const char *why) const;  // that begins no more
-  void give_up_pass(bool backward, const char *why) {      // that has begun
+  void abandon_pass(bool backward, const char *why) {      // that has begun
     pass_failed(backward, why);
     if (!backward) last = nullptr;
   }
-  void forward_ran(ProgramOwner &program, bool is_train);
+  void forward_ran(BoundPlan &program, bool is_train);
   // The program of backward; *forward_again if a forward pass of it must come before.
-  ProgramOwner &backward_program(bool is_train, bool *forward_again);
-  void give_head_gradients(ProgramOwner &program, const std::vector<ArraySlice> &head_grads);
-  void start_backward(ProgramOwner &program);
-  void monitored_forward(ProgramOwner &program, size_t end, Progress *progress);
-  void monitored_backward(ProgramOwner &program, size_t end, Progress *progress);
+  BoundPlan &backward_program(bool is_train, bool *forward_again);
+  void set_head_gradients(BoundPlan &program, const std::vector<ArraySlice> &head_grads);
+  void start_backward(BoundPlan &program);
+  void monitored_forward(BoundPlan &program, size_t end, Progress *progress);
+  void monitored_backward(BoundPlan &program, size_t end, Progress *progress);
   void sync();
-  void report_output(ProgramOwner &program, int node, int output);
+  void report_output(BoundPlan &program, int node, int output);
   std::vector<bool> narrow_nodes() const;  // those that work in options.compute.dtype
-  void tell_if_none_narrow();              // once, of a network as a whole
+  void log_if_none_narrow();               // once, of a network as a whole
   std::string roofline() const;            // the program that ran last: each step beside what the machine can do
 };
 

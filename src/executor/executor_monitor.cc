@@ -16,7 +16,7 @@ void Executor::set_monitor(MonitorFunction function, bool all) {
   impl_->monitor_all = all;
 }
 
-void Executor::forward_watched(const MonitorFunction &function) {
+void Executor::forward_observed(const MonitorFunction &function) {
   Impl &self = *impl_;
   check_idle("forward");
   check_arguments();
@@ -34,13 +34,13 @@ void Executor::forward_watched(const MonitorFunction &function) {
   set_monitor(before, all_before);
 }
 
-void Executor::Impl::report_output(ProgramOwner &program, int node, int output) {
+void Executor::Impl::report_output(BoundPlan &program, int node, int output) {
   const int slot = program.plan().node_slots[size_t(node)][size_t(output)];
   const Node &n = *graph.nodes[size_t(node)];
   monitor(n.name + "_" + n.op->output_name(n.parsed, output), program.snapshot(slot));
 }
 
-void Executor::Impl::monitored_forward(ProgramOwner &program, size_t end, Progress *progress) {
+void Executor::Impl::monitored_forward(BoundPlan &program, size_t end, Progress *progress) {
   const Plan &plan = program.plan();
   size_t &begin = progress->step;
   for (size_t &i = progress->node; i < graph.nodes.size() && plan.node_end[i] <= end; ++i) {
@@ -53,7 +53,8 @@ void Executor::Impl::monitored_forward(ProgramOwner &program, size_t end, Progre
         const Graph::Input &input = graph.inputs[i][k];
         const NDArray value = program.snapshot(plan.node_slots[size_t(input.node)][size_t(input.index)]);
         const Node &from = *graph.nodes[size_t(input.node)];
-        if (from.is_variable() && !is_touch(input.node)) monitor(from.name, value);  // a touch the other part reports
+        if (from.is_variable() && !is_cut_input(input.node))
+          monitor(from.name, value);  // a edge the other part reports
         monitor(node.name + "_" + names[k], value);
       }
     }
@@ -65,7 +66,7 @@ void Executor::Impl::monitored_forward(ProgramOwner &program, size_t end, Progre
   begin = end;
 }
 
-void Executor::Impl::monitored_backward(ProgramOwner &program, size_t end, Progress *progress) {
+void Executor::Impl::monitored_backward(BoundPlan &program, size_t end, Progress *progress) {
   const Plan &plan = program.plan();
   size_t &begin = progress->step;
   for (size_t &r = progress->report; r < plan.reports.size(); ++r) {

@@ -15,15 +15,15 @@ std::string Executor::Impl::roofline() const {
     for (const ValueShapedParts::Bound &part : parts->bound()) text += part.executor.impl_->roofline();
     return text;
   }
-  const ProgramOwner *shown = last;
+  const BoundPlan *shown = last;
   if (!shown && !programs.empty()) shown = programs.begin()->second.get();
   if (!shown) return "";
   TextStream out;
   out << "Steps (MFLOP, MB, least us by the machine and what it is due to, us while traced):\n" << std::fixed;
   const auto describe = [&](const char *pass, const PlanStep &step) {
-    const Family::Member &member = family->members[members[size_t(step.device)]];
-    const TimeBound bound = time_bound(step.info->flops, step.info->bytes, step.info->factors,
-                                       member.device->rates(member.queue->num_threads()));
+    const SharedArenas::DeviceArena &on = arenas->devices[arena_index[size_t(step.device)]];
+    const TimeBound bound =
+        time_bound(step.info->flops, step.info->bytes, step.info->factors, on.device->rates(on.queue->num_threads()));
     out << '\t' << pass << ' ' << step.label << (step.choice.name.empty() ? "" : " by " + step.choice.name) << ": "
         << std::setprecision(3) << step.info->flops / 1e6 << " MFLOP, " << step.info->bytes / 1e6 << " MB, ";
     if (bound.ns > 0) {

@@ -34,7 +34,7 @@ void refuse_sparse(const Graph &graph, const SimpleBind &what) {
 }
 
 // Where the caller wants arrays to be, and where those are that are another executor's.
-std::map<int, Context> given_places(const Graph &graph, const SimpleBind &what, const Executor *shared) {
+std::map<int, Context> given_contexts(const Graph &graph, const SimpleBind &what, const Executor *shared) {
   std::map<int, Context> places;
   for (size_t i = 0; i < what.arg_contexts.size(); ++i) places[graph.arguments[i]] = what.arg_contexts[i];
   for (size_t i = 0; i < what.aux_contexts.size(); ++i) places[graph.auxiliary[i]] = what.aux_contexts[i];
@@ -116,7 +116,7 @@ size_t index_in_shared(const std::vector<std::string> &names, const std::string 
 
 // Arguments are shared (EXE-17), or come from the pool if they are no parameters, or are new.
 void Executor::Impl::make_arguments(const SimpleBind &what, const Impl *shared, ArrayPool *staged) {
-  const std::vector<Context> place = places();
+  const std::vector<Context> place = node_contexts();
   for (size_t i = 0; i < graph.arguments.size(); ++i) {
     const size_t n = size_t(graph.arguments[i]);
     const std::string &name = arg_names[i];
@@ -144,7 +144,7 @@ void Executor::Impl::make_arguments(const SimpleBind &what, const Impl *shared, 
 }
 
 void Executor::Impl::make_auxiliary(const SimpleBind &what, const Impl *shared) {
-  const std::vector<Context> place = places();
+  const std::vector<Context> place = node_contexts();
   for (size_t i = 0; i < graph.auxiliary.size(); ++i) {
     const size_t n = size_t(graph.auxiliary[i]);
     const Shape &shape = inferred.shapes[n][0];
@@ -201,7 +201,7 @@ std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const Simp
   // Arrays are shared only together with a pool (EXE-17).
   const Executor *const shared = what.pool ? options.shared.get() : nullptr;
   const Impl *const shared_impl = shared ? shared->impl_.get() : nullptr;
-  impl->fix_places(given_places(graph, what, shared));
+  impl->fix_contexts(given_contexts(graph, what, shared));
   ArrayPool staged;  // the pool changes only when all went well
   impl->make_arguments(what, shared_impl, &staged);
   impl->make_auxiliary(what, shared_impl);

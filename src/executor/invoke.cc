@@ -30,9 +30,9 @@ constexpr size_t kKeptBytes = size_t(64) << 20;
 
 // What the queue works on, alive until it is done. Most calls are so small that this is one block of memory. It is its
 // own first step, too.
-class Call final : public Kernel {
+class AppliedCall final : public Kernel {
  public:
-  Call(std::shared_ptr<const AppliedProgram> made, size_t num_inputs, size_t num_outputs, uint64_t seed)
+  AppliedCall(std::shared_ptr<const AppliedProgram> made, size_t num_inputs, size_t num_outputs, uint64_t seed)
       : program(std::move(made)),
         first_output(num_inputs),
         arrays_(num_inputs + num_outputs),
@@ -100,7 +100,7 @@ class Call final : public Kernel {
 
  private:
   static void failed(const void *owner, const char *message) {
-    const auto &call = *static_cast<const Call *>(owner);
+    const auto &call = *static_cast<const AppliedCall *>(owner);
     const auto fail = [&](size_t i) { call.hazards(i).fail(call.range(i), message, call.by_); };
     for (size_t i = call.first_output; i < call.arrays_.size(); ++i) fail(i);
     for (const size_t i : call.program->mutated()) fail(i);
@@ -130,16 +130,16 @@ class Call final : public Kernel {
 // ---- the queues ---------------------------------------------------------------------------------------------------
 
 // All that is applied at once on a device.
-class Stream {
+class ImmediateStream {
  public:
-  explicit Stream(const Context &context) : device(get_device(context)) {}
+  explicit ImmediateStream(const Context &context) : device(get_device(context)) {}
 
   const std::shared_ptr<Device> device;
   AppliedPrograms programs;
   const bool trace = trace_enabled("step");
 
-  int num_threads() { return line().queue->num_threads(); }
-  void enqueue(const std::shared_ptr<Call> &call) {
+  int num_threads() { return open_queue().queue->num_threads(); }
+  void enqueue(const std::shared_ptr<AppliedCall> &call) {
     enqueue(call, [&](const std::shared_ptr<Timeline> &by) {
       call->arena = name_allocation([&] { return working_memory(call->program->arena_bytes()); }, "operator ",
                                     call->program->op());
@@ -151,12 +151,12 @@ class Stream {
   // begin(timeline) says what is used, and gives the program.
   template <typename Work, typename Begin>
   void enqueue(const std::shared_ptr<Work> &work, Begin &&begin) {
-    const Line line = this->line();
-    const auto enqueue_lock = line.timeline->lock_to_enqueue();
+    const OpenQueue open = this->open_queue();
+    const auto enqueue_lock = open.timeline->lock_to_enqueue();
     try {
-      const Program run = begin(line.timeline);
-      if (!run.brief || !line.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
-      line.queue->run(run, work);
+      const Program run = begin(open.timeline);
+      if (!run.brief || !open.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
+      open.queue->run(run, work);
     } catch (const std::exception &e) {
       work->not_queued(e.what());
       throw;
@@ -189,31 +189,31 @@ class Stream {
   // Lets go of the memory, and of the queue if it may have a thread.
   void release() noexcept {
     std::shared_ptr<Memory> arena;  // these end outside the lock, which the work may need
-    Line line;
+    OpenQueue open;
     std::vector<std::shared_ptr<Queue>> spare;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       spare.swap(spare_);
       arena.swap(arena_);
-      if (has_thread_.exchange(false)) std::swap(line, line_);
+      if (has_thread_.exchange(false)) std::swap(open, open_);
     }
-    if (line.queue) line.queue->finish();  // a timeline that is gone has finished its work
+    if (open.queue) open.queue->finish();  // a timeline that is gone has finished its work
   }
 
  private:
-  struct Line {
+  struct OpenQueue {
     std::shared_ptr<Timeline> timeline;
     std::shared_ptr<Queue> queue;  // its one
   };
-  Line line() {
+  OpenQueue open_queue() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!line_.timeline) {
-      Line fresh;
+    if (!open_.timeline) {
+      OpenQueue fresh;
       fresh.timeline = immediate_timeline(device->context());
       fresh.queue = fresh.timeline->queues().front();
-      std::swap(fresh, line_);
+      std::swap(fresh, open_);
     }
-    return line_;
+    return open_;
   }
   std::shared_ptr<Memory> working_memory(size_t bytes) {
     if (bytes == 0) return nullptr;
@@ -225,42 +225,42 @@ class Stream {
   }
 
   std::mutex mutex_;  // guards the three below
-  Line line_;
+  OpenQueue open_;
   std::vector<std::shared_ptr<Queue>> spare_;  // of run_here()
   std::shared_ptr<Memory> arena_;              // used by one program after the other
   std::atomic<bool> has_thread_{false};        // work may have been given to it
 };
 
-struct Streams {
+struct ImmediateStreams {
   std::mutex mutex;  // guards all
-  std::map<Context, std::shared_ptr<Stream>> all;
+  std::map<Context, std::shared_ptr<ImmediateStream>> all;
 
-  std::shared_ptr<Stream> of(const Context &context) {
+  std::shared_ptr<ImmediateStream> of(const Context &context) {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::shared_ptr<Stream> &stream = all[{context.on_host() ? DeviceType::kCpu : context.type, context.id}];
-    if (!stream) stream = std::make_shared<Stream>(context);
+    std::shared_ptr<ImmediateStream> &stream = all[{context.on_host() ? DeviceType::kCpu : context.type, context.id}];
+    if (!stream) stream = std::make_shared<ImmediateStream>(context);
     return stream;
   }
   // Of the contexts behind this one the first; null: there is none.
-  std::shared_ptr<Stream> after(const Context &context) {
+  std::shared_ptr<ImmediateStream> after(const Context &context) {
     const std::lock_guard<std::mutex> lock(mutex);
     const auto next = all.upper_bound(context);
     return next == all.end() ? nullptr : next->second;
   }
 };
 
-Streams &streams() { return per_process<Streams>(); }
+ImmediateStreams &streams() { return per_process<ImmediateStreams>(); }
 
 // An operator that is applied by the work of a queue does not wait behind what may wait for that work. And a GPU's
 // queue calls the host while it is enqueued, which may apply others in turn.
-bool is_done_here(bool on_caller, bool calls_host, const Context &context) {
+bool must_run_here(bool on_caller, bool calls_host, const Context &context) {
   return on_caller || working_queue || (calls_host && !context.on_host());
 }
 
 // ---- what may lie in one place ------------------------------------------------------------------------------------
 
 // Whether what is written may not be read, or written by another output.
-bool is_shared_wrongly(const Invocation &call, const AppliedProgram &program) {
+bool aliases_unsafely(const Invocation &call, const AppliedProgram &program) {
   for (size_t o = 0; o < call.num_outputs; ++o) {
     const NDArray *const output = call.outputs[o];
     if (!output) continue;
@@ -292,10 +292,10 @@ void append_array(std::string *key, const NDArray *array) {
 }
 
 // All that decides which program it is: attributes as they are written, so that nothing is parsed twice.
-void write_key(const Invocation &call, bool apart, std::string *key) {
+void write_key(const Invocation &call, bool staged, std::string *key) {
   key->clear();
   key->append(call.op).push_back('\0');
-  key->push_back(char(call.is_train | apart << 1));
+  key->push_back(char(call.is_train | staged << 1));
   append(key, call.num_attrs);
   for (size_t i = 0; i < call.num_attrs; ++i) {
     for (const char *const word : {call.keys[i], call.values[i]}) key->append(word).push_back('\0');
@@ -363,14 +363,14 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
   }
 }
 
-AppliedOperator look_at(const Invocation &call, bool apart) {
+AppliedOperator resolve_operator(const Invocation &call, bool staged) {
   AppliedOperator what;
   what.op = &get_op(std::string(call.op));
   const AttrMap attrs = attributes_of(call);
   what.attrs = what.op->parse(attrs);
   what.written = attrs;
   what.is_train = call.is_train;
-  what.apart = apart;
+  what.staged = staged;
   const std::string &name = what.op->name;
   const std::vector<std::string> names = what.op->input_names(what.attrs, what.op->count_args(attrs, call.num_inputs));
   if (names.size() != call.num_inputs) {
@@ -387,12 +387,12 @@ AppliedOperator look_at(const Invocation &call, bool apart) {
 }
 
 // Null where shapes of outputs are not known without the values of inputs.
-std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Stream &stream, bool apart) {
+std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, ImmediateStream &stream, bool staged) {
   thread_local std::string key;
-  write_key(call, apart, &key);
+  write_key(call, staged, &key);
   std::shared_ptr<const AppliedProgram> program = stream.programs.find(key);
   if (program) return program;
-  const AppliedOperator what = look_at(call, apart);
+  const AppliedOperator what = resolve_operator(call, staged);
   const auto is_known = [](const Shape &shape) { return shape.known(); };
   if (!std::all_of(what.out_shapes.begin(), what.out_shapes.end(), is_known)) return nullptr;
   program = std::make_shared<AppliedProgram>(what, stream.device, stream.num_threads());
@@ -403,7 +403,7 @@ std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Stream
 
 // An output of the shape that the values of the inputs say, for which they are waited for.
 NDArray sized_by_values(const Invocation &call, const Context &where) {
-  const AppliedOperator what = look_at(call, false);
+  const AppliedOperator what = resolve_operator(call, false);
   if (!has_shape_by_values(*what.op)) {
     throw Error(Code::kShape, text("operator ", what.op->name, ": shape of an output is unknown"), what.op->name);
   }
@@ -436,7 +436,7 @@ const Context &context_of(const Invocation &call) {
 
 void invoke(const Invocation &given, std::vector<NDArray> *results) {
   const Context where = context_of(given);
-  const std::shared_ptr<Stream> stream = streams().of(where);
+  const std::shared_ptr<ImmediateStream> stream = streams().of(where);
   Invocation asked = given;
   NDArray sized;
   const NDArray *const only_output = &sized;
@@ -447,9 +447,9 @@ void invoke(const Invocation &given, std::vector<NDArray> *results) {
     asked.num_outputs = 1;
     program = program_for(asked, *stream, false);
   }
-  if (is_shared_wrongly(asked, *program)) program = program_for(asked, *stream, true);
+  if (aliases_unsafely(asked, *program)) program = program_for(asked, *stream, true);
   const size_t num_outputs = program->num_outputs();
-  const auto call = std::make_shared<Call>(program, asked.num_inputs, num_outputs, asked.seed);
+  const auto call = std::make_shared<AppliedCall>(program, asked.num_inputs, num_outputs, asked.seed);
   for (size_t i = 0; i < asked.num_inputs; ++i) call->set(i, *asked.inputs[i]);
   results->clear();
   results->reserve(num_outputs);
@@ -464,7 +464,7 @@ void invoke(const Invocation &given, std::vector<NDArray> *results) {
     call->set(asked.num_inputs + i, results->back());
   }
   if (stream->trace) log(LogLevel::kDebug, text("step: ", asked.op));
-  if (!is_done_here(program->on_caller(), program->stateful(), where)) return stream->enqueue(call);
+  if (!must_run_here(program->on_caller(), program->stateful(), where)) return stream->enqueue(call);
   call->run_here(stream->device, [&](const Step *steps, size_t count) { stream->run_here(steps, count); });
 }
 
@@ -528,8 +528,8 @@ void AppliedWork::run_here(const std::function<void(const Step *steps, size_t co
 }
 
 void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context) {
-  const std::shared_ptr<Stream> stream = streams().of(context);
-  if (is_done_here(work->on_caller_, work->calls_host, context))
+  const std::shared_ptr<ImmediateStream> stream = streams().of(context);
+  if (must_run_here(work->on_caller_, work->calls_host, context))
     return work->run_here([&](const Step *steps, size_t count) { stream->run_here(steps, count); });
   stream->enqueue(work, [&](const std::shared_ptr<Timeline> &by) {
     work->begin(by);
@@ -542,14 +542,14 @@ void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &co
 int num_applied_threads(const Context &context) { return streams().of(context)->num_threads(); }
 
 void release_invoked() noexcept {
-  Streams *const known = known_per_process<Streams>();
+  ImmediateStreams *const known = known_per_process<ImmediateStreams>();
   if (!known) return;
-  std::shared_ptr<Stream> stream = known->after({DeviceType::kCpu, -1});
+  std::shared_ptr<ImmediateStream> stream = known->after({DeviceType::kCpu, -1});
   for (; stream; stream = known->after(stream->device->context())) stream->release();
 }
 
 InvokedPrograms invoked_programs(const Context &context) {
-  const std::shared_ptr<Stream> stream = streams().of(context);
+  const std::shared_ptr<ImmediateStream> stream = streams().of(context);
   return {stream->programs.size(), stream->programs.num_added()};
 }
 

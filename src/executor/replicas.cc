@@ -7,8 +7,8 @@
 
 namespace cohort {
 
-Meeting::Meeting(size_t num_replicas, size_t share_bytes)
-    : part_bytes_(share_bytes),
+BatchSync::BatchSync(size_t num_replicas, size_t share_bytes)
+    : share_bytes_(share_bytes),
       blocks_(num_replicas),
       parts_(num_replicas),
       found_(num_replicas),
@@ -16,22 +16,22 @@ Meeting::Meeting(size_t num_replicas, size_t share_bytes)
   for (size_t r = 0; r < num_replicas; ++r) {
     parts_[r].own = r;
     parts_[r].blocks.resize(num_replicas);
-    not_found(r, "it has not run");
+    not_delivered(r, "it has not run");
   }
 }
 
-void Meeting::join(size_t replica, Device &device) {
+void BatchSync::join(size_t replica, Device &device) {
   if (blocks_[replica]) return;
-  blocks_[replica] = device.host_memory(part_bytes_);
+  blocks_[replica] = device.host_memory(share_bytes_);
   for (BatchShares &parts : parts_) parts.blocks[replica] = blocks_[replica].get();
 }
 
-void Meeting::not_found(size_t replica, const char *why) noexcept {
+void BatchSync::not_delivered(size_t replica, const char *why) noexcept {
   std::snprintf(why_not_[replica].data(), why_not_[replica].size(), "%s", why);
   found_[replica].store(false, std::memory_order_release);
 }
 
-void Meeting::check_found() const {
+void BatchSync::check_delivered() const {
   for (size_t r = 0; r < found_.size(); ++r) {
     if (found_[r].load(std::memory_order_acquire)) continue;
     throw Error(Code::kExecution, text("expected what all devices of the group have found of the batch, found nothing "
@@ -40,9 +40,9 @@ void Meeting::check_found() const {
   }
 }
 
-std::shared_ptr<Meeting> Replicas::meeting(int node, bool backward, size_t share_bytes) {
-  std::shared_ptr<Meeting> &known = meetings_[{node, backward, share_bytes}];
-  if (!known) known = std::make_shared<Meeting>(num_, share_bytes);
+std::shared_ptr<BatchSync> Replicas::meeting(int node, bool backward, size_t share_bytes) {
+  std::shared_ptr<BatchSync> &known = syncs_[{node, backward, share_bytes}];
+  if (!known) known = std::make_shared<BatchSync>(num_, share_bytes);
   return known;
 }
 

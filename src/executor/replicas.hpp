@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the executors of a group know of each other: where steps that depend on the whole batch (Op::syncs_batch) put
 // what each has found of its part. Such a step waits on no thread: the executors' work is queued in stretches that end
-// where they meet (executor_together.cc), and their queues wait for each other there. Private to src/executor; the
+// where they meet (executor_lockstep.cc), and their queues wait for each other there. Private to src/executor; the
 // group makes one and gives it to all its executors.
 #pragma once
 
@@ -19,9 +19,9 @@
 namespace cohort {
 
 // The blocks of one step.
-class Meeting {
+class BatchSync {
  public:
-  Meeting(size_t num_replicas, size_t share_bytes);
+  BatchSync(size_t num_replicas, size_t share_bytes);
   // The replica's own block, where its device finds its part. Before it has work that meets; again, it stays.
   void join(size_t replica, Device &device);
   // For work that is queued when all have joined.
@@ -29,11 +29,11 @@ class Meeting {
   // On the threads of the replica's queue, in its order, or while nothing is queued on it. In each pass one of the two
   // is called before others look.
   void found(size_t replica) { found_[replica].store(true, std::memory_order_release); }
-  void not_found(size_t replica, const char *why) noexcept;
-  void check_found() const;  // kExecution: a device has failed before it found its part
+  void not_delivered(size_t replica, const char *why) noexcept;
+  void check_delivered() const;  // kExecution: a device has failed before it found its part
 
  private:
-  const size_t part_bytes_;
+  const size_t share_bytes_;
   std::vector<std::shared_ptr<void>> blocks_;  // null: it has not joined
   std::vector<BatchShares> parts_;
   std::vector<std::atomic<bool>> found_;
@@ -45,7 +45,7 @@ class Replicas {
   explicit Replicas(size_t num_replicas) : num_(num_replicas) {}
   size_t size() const { return num_; }
   // That of a node's forward or backward step: one for all executors and programs that ask.
-  std::shared_ptr<Meeting> meeting(int node, bool backward, size_t share_bytes);
+  std::shared_ptr<BatchSync> meeting(int node, bool backward, size_t share_bytes);
   // Those of the executors' second parts (value_shapes.hpp), whose nodes have other numbers.
   const std::shared_ptr<Replicas> &second_parts() {
     if (!second_parts_) second_parts_ = std::make_shared<Replicas>(num_);
@@ -55,13 +55,13 @@ class Replicas {
  private:
   const size_t num_;
   std::shared_ptr<Replicas> second_parts_;
-  std::map<std::tuple<int, bool, size_t>, std::shared_ptr<Meeting>> meetings_;
+  std::map<std::tuple<int, bool, size_t>, std::shared_ptr<BatchSync>> syncs_;
 };
 
 // The two halves of a step that meets, as kernels.
-class FindsPart final : public Kernel {
+class PublishShare final : public Kernel {
  public:
-  FindsPart(const Kernel *step, std::shared_ptr<Meeting> meeting, size_t replica)
+  PublishShare(const Kernel *step, std::shared_ptr<BatchSync> meeting, size_t replica)
       : step_(step), meeting_(std::move(meeting)), replica_(replica) {}
   void run(const Args &args, const Lane &lane) const override {
     step_->publish_share(args, lane);
@@ -70,22 +70,22 @@ class FindsPart final : public Kernel {
 
  private:
   const Kernel *const step_;
-  const std::shared_ptr<Meeting> meeting_;
+  const std::shared_ptr<BatchSync> meeting_;
   const size_t replica_;
 };
 
-class UsesParts final : public Kernel {
+class UseShares final : public Kernel {
  public:
-  UsesParts(const Kernel *step, std::shared_ptr<Meeting> meeting) : step_(step), meeting_(std::move(meeting)) {}
+  UseShares(const Kernel *step, std::shared_ptr<BatchSync> meeting) : step_(step), meeting_(std::move(meeting)) {}
   void run(const Args &args, const Lane &lane) const override {
-    meeting_->check_found();
+    meeting_->check_delivered();
     step_->run(args, lane);
   }
   bool replays() const override { return false; }  // it looks each time
 
  private:
   const Kernel *const step_;
-  const std::shared_ptr<Meeting> meeting_;
+  const std::shared_ptr<BatchSync> meeting_;
 };
 
 }  // namespace cohort

@@ -18,7 +18,7 @@ namespace cohort {
 namespace {
 
 // Memory of one kind on one device, in pieces that have one history each: bytes of an arena, or arrays by their index.
-class History {
+class AccessHistory {
  public:
   // `step` reads [begin, end). Who wrote there last is appended to *before.
   void read(size_t begin, size_t end, size_t step, std::vector<size_t> *before) {
@@ -46,9 +46,10 @@ class History {
   RangeMap<Uses> uses_;
 };
 
-class Cutter {
+class SegmentCutter {
  public:
-  explicit Cutter(const Plan &plan) : plan_(plan), needs_(plan.steps.size()), cut_(plan.steps.size() + 1, false) {}
+  explicit SegmentCutter(const Plan &plan)
+      : plan_(plan), needs_(plan.steps.size()), cut_(plan.steps.size() + 1, false) {}
 
   std::vector<Segment> run(bool in_turn) {
     for (size_t s = 0; s <= plan_.steps.size(); ++s) {
@@ -82,11 +83,11 @@ class Cutter {
   void find_needs() {
     const auto on_first = [&](const PlanStep &step) { return step.device == plan_.steps[0].device; };
     if (std::all_of(plan_.steps.begin(), plan_.steps.end(), on_first)) return;
-    std::map<std::pair<int, ValueLocation>, History> places;
+    std::map<std::pair<int, ValueLocation>, AccessHistory> places;
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       if (s == plan_.num_forward) places.clear();
       const PlanStep &step = plan_.steps[s];
-      const auto history = [&](const Slot &at) -> History & { return places[{at.device, at.location}]; };
+      const auto history = [&](const Slot &at) -> AccessHistory & { return places[{at.device, at.location}]; };
       std::vector<size_t> before;
       for (const int index : step.inputs) {
         if (index < 0) continue;
@@ -154,6 +155,6 @@ class Cutter {
 
 }  // namespace
 
-std::vector<Segment> cut_segments(const Plan &plan, bool in_turn) { return Cutter(plan).run(in_turn); }
+std::vector<Segment> cut_segments(const Plan &plan, bool in_turn) { return SegmentCutter(plan).run(in_turn); }
 
 }  // namespace cohort

@@ -49,12 +49,12 @@ Shape shape_by_values(const Op &op, const Attrs &attrs, const std::vector<NDArra
 ValueShapedParts::ValueShapedParts(Executor::Impl &whole) : whole_(whole) {
   find_later_nodes();
   cut_second();
-  std::shared_ptr<PartsInCommon> &common = whole_.in_common;
-  if (!common) common = std::make_shared<PartsInCommon>();
+  std::shared_ptr<SharedPartState> &common = whole_.part_state;
+  if (!common) common = std::make_shared<SharedPartState>();
   if (!common->second_random) common->second_random = random_of(second_nodes_);
-  if (!common->inner) common->inner = std::make_shared<PartsInCommon>();
-  if (!common->family) common->family = std::make_shared<Family>(whole_.family->timeline);
-  common->family->join(*whole_.family);
+  if (!common->inner) common->inner = std::make_shared<SharedPartState>();
+  if (!common->arenas) common->arenas = std::make_shared<SharedArenas>(whole_.arenas->timeline);
+  common->arenas->join(*whole_.arenas);
   bind_first();
   // Of its outputs those of a known shape, too: each second part has its own.
   for (const size_t h : second_heads_) whole_.arrays.outputs[h] = NDArray();
@@ -69,16 +69,16 @@ ValueShapedParts::Source ValueShapedParts::source_of(int variable) const {
 }
 
 const NDArray &ValueShapedParts::array(const Source &source) const {
-  if (source.kind == Source::kTouch) return first_->outputs()[first_heads_.size() + source.index];
+  if (source.kind == Source::kCutEdge) return first_->outputs()[first_heads_.size() + source.index];
   return (source.kind == Source::kState ? whole_.arrays.aux : whole_.arrays.args)[source.index];
 }
 
 void ValueShapedParts::take(const Source &source, Arguments *to) const {
   NDArray gradient;
   GradReq req = GradReq::kNull;
-  if (source.kind == Source::kTouch) {
-    gradient = touches_[source.index].gradient;
-    req = touches_[source.index].req;
+  if (source.kind == Source::kCutEdge) {
+    gradient = cut_edges_[source.index].gradient;
+    req = cut_edges_[source.index].req;
   } else if (source.kind == Source::kArgument) {
     gradient = whole_.arrays.grads[source.index];
     req = whole_.reqs[source.index];
@@ -91,7 +91,7 @@ void ValueShapedParts::take(const Source &source, Arguments *to) const {
 // Nodes with inputs of known shapes and an output of none, and all that comes from them.
 void ValueShapedParts::find_later_nodes() {
   const Graph &graph = whole_.graph;
-  const std::vector<Context> places = whole_.places();
+  const std::vector<Context> places = whole_.node_contexts();
   const auto is_known = [](const Shape &shape) { return shape.known(); };
   later_.assign(graph.nodes.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -117,16 +117,17 @@ void ValueShapedParts::find_later_nodes() {
 
 void ValueShapedParts::cut_second() {
   const Graph &graph = whole_.graph;
-  std::vector<NodePtr> copies(graph.nodes.size()), variables;  // variables: of the touches
+  std::vector<NodePtr> copies(graph.nodes.size()), variables;  // variables: of the cut_inputs
   std::unordered_map<const Node *, int> of_whole;
   const auto entry_of = [&](const Graph::Input &input) -> Entry {
     const size_t from = size_t(input.node);
     if (later_[from]) return {copies[from], input.index};
     if (graph.nodes[from]->is_variable()) return {graph.nodes[from], 0};
     size_t t = 0;
-    while (t < touches_.size() && (touches_[t].from.node != input.node || touches_[t].from.index != input.index)) ++t;
-    if (t == touches_.size()) {
-      touches_.push_back({input, {}, GradReq::kNull});
+    while (t < cut_edges_.size() && (cut_edges_[t].from.node != input.node || cut_edges_[t].from.index != input.index))
+      ++t;
+    if (t == cut_edges_.size()) {
+      cut_edges_.push_back({input, {}, GradReq::kNull});
       auto variable = std::make_shared<Node>();
       variable->name = graph.output_name(input);
       variables.push_back(std::move(variable));
@@ -160,7 +161,7 @@ void ValueShapedParts::cut_second() {
   for (const int node : sized_) second_sized_.push_back(int(position(second_nodes_, node)));
   for (const int n : second.arguments) {
     const int node = second_nodes_[size_t(n)];
-    second_args_.push_back(node < 0 ? Source{Source::kTouch, position(variables, second.nodes[size_t(n)])}
+    second_args_.push_back(node < 0 ? Source{Source::kCutEdge, position(variables, second.nodes[size_t(n)])}
                                     : source_of(node));
   }
   for (const int n : second.auxiliary) second_aux_.push_back(source_of(second_nodes_[size_t(n)]).index);
@@ -174,13 +175,13 @@ std::shared_ptr<std::vector<RandomStream>> ValueShapedParts::random_of(const std
   return streams;
 }
 
-// Its heads: those of the whole that are its own, then the touches.
+// Its heads: those of the whole that are its own, then the cut_inputs.
 void ValueShapedParts::bind_first() {
   const Graph &graph = whole_.graph;
   std::vector<Entry> heads;
   const auto add = [&](const Graph::Input &entry) { heads.push_back({graph.nodes[size_t(entry.node)], entry.index}); };
   for (const size_t h : first_heads_) add(graph.heads[h]);
-  for (const Touch &touch : touches_) add(touch.from);
+  for (const CutEdge &edge : cut_edges_) add(edge.from);
   if (heads.empty()) return;
   const Symbol symbol(std::move(heads));
   const Graph first(symbol);
@@ -201,26 +202,27 @@ void ValueShapedParts::bind_first() {
   for (const int n : first.auxiliary) aux.push_back(array(source_of(first_nodes_[size_t(n)])));
   const bool any = std::any_of(args.reqs.begin(), args.reqs.end(), [](GradReq req) { return req != GradReq::kNull; });
 
-  Executor::Part part;
-  part.family = whole_.family;
-  if (!whole_.in_common->first_random) whole_.in_common->first_random = random_of(first_nodes_);
-  part.random = whole_.in_common->first_random;
-  part.touches = touches_in(first_nodes_);
+  Executor::PartSetup part;
+  part.arenas = whole_.arenas;
+  if (!whole_.part_state->first_random) whole_.part_state->first_random = random_of(first_nodes_);
+  part.random = whole_.part_state->first_random;
+  part.cut_inputs = cut_inputs_in(first_nodes_);
   for (const auto &[node, shape] : whole_.sized) {
     const auto found = std::find(first_nodes_.begin(), first_nodes_.end(), node);
     if (found != first_nodes_.end()) part.shapes.emplace_back(int(found - first_nodes_.begin()), shape);
   }
-  part.num_touch_heads = touches_.size();
+  part.num_cut_heads = cut_edges_.size();
   ExecutorOptions of_first = options();
   for (const size_t h : first_heads_) of_first.outputs.push_back(whole_.arrays.outputs[h]);
   first_ = Executor::bind_part(symbol, std::move(args.arrays), std::move(args.grads), std::move(args.reqs),
                                std::move(aux), of_first, part);
   const std::vector<NDArray> &outputs = first_->outputs();
   for (size_t i = 0; i < first_heads_.size(); ++i) whole_.arrays.outputs[first_heads_[i]] = outputs[i];
-  for (size_t t = 0; t < touches_.size() && any; ++t) {
+  for (size_t t = 0; t < cut_edges_.size() && any; ++t) {
     const NDArray &made = outputs[first_heads_.size() + t];
-    touches_[t].gradient = NDArray::create(made.shape(), made.dtype(), made.context());  // zeros, where none comes back
-    if (dtype_is_float(made.dtype())) touches_[t].req = GradReq::kWrite;
+    cut_edges_[t].gradient =
+        NDArray::create(made.shape(), made.dtype(), made.context());  // zeros, where none comes back
+    if (dtype_is_float(made.dtype())) cut_edges_[t].req = GradReq::kWrite;
   }
 }
 
@@ -232,9 +234,9 @@ ExecutorOptions ValueShapedParts::options() const {
 }
 
 const NDArray &ValueShapedParts::value(const Graph::Input &input) const {
-  for (size_t t = 0; t < touches_.size(); ++t) {
-    const Graph::Input &from = touches_[t].from;
-    if (from.node == input.node && from.index == input.index) return array({Source::kTouch, t});
+  for (size_t t = 0; t < cut_edges_.size(); ++t) {
+    const Graph::Input &from = cut_edges_[t].from;
+    if (from.node == input.node && from.index == input.index) return array({Source::kCutEdge, t});
   }
   return array(source_of(input.node));
 }
@@ -244,11 +246,11 @@ std::shared_ptr<Executor> ValueShapedParts::bind_second(const Shapes &shapes) co
   std::vector<NDArray> aux;
   for (const Source &source : second_args_) take(source, &args);
   for (const size_t i : second_aux_) aux.push_back(whole_.arrays.aux[i]);
-  Executor::Part part;
-  part.family = whole_.in_common->family;
-  part.random = whole_.in_common->second_random;
-  part.touches = touches_in(second_nodes_);
-  part.in_common = whole_.in_common->inner;
+  Executor::PartSetup part;
+  part.arenas = whole_.part_state->arenas;
+  part.random = whole_.part_state->second_random;
+  part.cut_inputs = cut_inputs_in(second_nodes_);
+  part.part_state = whole_.part_state->inner;
   for (size_t i = 0; i < shapes.size(); ++i) part.shapes.emplace_back(second_sized_[i], shapes[i]);
   ExecutorOptions of_second = options();
   if (of_second.replicas) of_second.replicas = of_second.replicas->second_parts();
@@ -270,10 +272,10 @@ const std::shared_ptr<Executor> &ValueShapedParts::second(const Shapes &shapes) 
 
 void ValueShapedParts::monitor(Executor &part) const { part.set_monitor(whole_.monitor, whole_.monitor_all); }
 
-std::vector<bool> ValueShapedParts::touches_in(const std::vector<int> &nodes) const {
-  std::vector<bool> touches;
-  for (const int node : nodes) touches.push_back(node < 0 || whole_.is_touch(node));
-  return touches;
+std::vector<bool> ValueShapedParts::cut_inputs_in(const std::vector<int> &nodes) const {
+  std::vector<bool> cut_inputs;
+  for (const int node : nodes) cut_inputs.push_back(node < 0 || whole_.is_cut_input(node));
+  return cut_inputs;
 }
 
 namespace {
@@ -350,7 +352,7 @@ Failures ValueShapedParts::forward(const std::vector<ValueShapedParts *> &all, b
     }
     all[d]->show_outputs();
     all[d]->is_complete_ = true;
-    all[d]->whole_.tell_if_none_narrow();
+    all[d]->whole_.log_if_none_narrow();
   }
   return failures;
 }
@@ -393,7 +395,7 @@ Failures ValueShapedParts::backward(const std::vector<ValueShapedParts *> &all,
         for (const size_t h : of_second ? all[d]->second_heads_ : all[d]->first_heads_)
           given.back().push_back(h < head_grads[d].size() ? head_grads[d][h] : ArraySlice());
         if (of_second) continue;
-        for (const Touch &touch : all[d]->touches_) given.back().emplace_back(touch.gradient);
+        for (const CutEdge &edge : all[d]->cut_edges_) given.back().emplace_back(edge.gradient);
       }
       return Executor::try_backward(running, given, is_train, [](size_t) { return BucketPrograms(); });
     });

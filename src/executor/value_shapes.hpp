@@ -19,16 +19,16 @@ Shape shape_by_values(const Op &op, const Attrs &attrs, const std::vector<NDArra
 
 // What the parts below have in common with those of the same network after a reshape, and second parts of any shapes
 // with each other.
-struct PartsInCommon {
+struct SharedPartState {
   std::shared_ptr<std::vector<RandomStream>> first_random, second_random;
-  std::shared_ptr<Family> family;        // of second parts: the queues of the first, another arena
-  std::shared_ptr<PartsInCommon> inner;  // of the parts of a second part
+  std::shared_ptr<SharedArenas> arenas;    // of second parts: the queues of the first, another arena
+  std::shared_ptr<SharedPartState> inner;  // of the parts of a second part
 };
 
 // An executor of a network in which shapes depend on values runs it in two parts. The first is all that comes from no
 // node of that kind, and is bound with the executor. The second begins with those nodes; forward binds it, when the
 // values that the first has made say the shapes, and keeps it for these shapes. It may have two parts itself. Where the
-// parts touch, what the first makes is an argument of the second, and has its gradient from there.
+// parts edge, what the first makes is an argument of the second, and has its gradient from there.
 class ValueShapedParts {
  public:
   static constexpr size_t kMost = 32;  // second parts that are kept: those used last
@@ -48,20 +48,20 @@ class ValueShapedParts {
   // What is bound now: the first part, and the second of the last forward.
   struct Bound {
     const Executor &executor;
-    const std::vector<int> &nodes;  // of the whole, by its own; -1: a touch
+    const std::vector<int> &nodes;  // of the whole, by its own; -1: a edge
   };
   std::vector<Bound> bound() const;
 
  private:
-  struct Touch {
+  struct CutEdge {
     Graph::Input from;
     NDArray gradient;  // empty: no argument of the first part has one
     GradReq req = GradReq::kNull;
   };
   // What an argument of a part is in the whole: an auxiliary state where the nodes that keep it are in the other part.
   struct Source {
-    enum Kind { kTouch, kArgument, kState } kind;
-    size_t index;  // of the touch, or in the whole's list
+    enum Kind { kCutEdge, kArgument, kState } kind;
+    size_t index;  // of the edge, or in the whole's list
   };
   struct Arguments {
     std::vector<NDArray> arrays, grads;
@@ -83,19 +83,19 @@ class ValueShapedParts {
   Shapes found_shapes() const;  // of sized_, once the first part has run
   ExecutorOptions options() const;
   void monitor(Executor &part) const;
-  std::vector<bool> touches_in(const std::vector<int> &nodes) const;  // by node of the part whose nodes these are
+  std::vector<bool> cut_inputs_in(const std::vector<int> &nodes) const;  // by node of the part whose nodes these are
   const NDArray &value(const Graph::Input &input) const;  // a variable's, or one that the first part has made
   std::shared_ptr<std::vector<RandomStream>> random_of(const std::vector<int> &nodes) const;
 
   Executor::Impl &whole_;
   std::vector<bool> later_;  // by node of the whole: it belongs to the second part
   std::vector<int> sized_;   // of the whole: nodes of which values say the shapes
-  std::vector<Touch> touches_;
+  std::vector<CutEdge> cut_edges_;
   std::vector<size_t> first_heads_, second_heads_;  // of the whole
   std::shared_ptr<Executor> first_;                 // null: nothing comes before
   std::vector<int> first_nodes_;                    // of the whole, by node of the first
   Symbol second_symbol_;
-  std::vector<int> second_nodes_;  // of the whole, by node of the second; -1: a touch
+  std::vector<int> second_nodes_;  // of the whole, by node of the second; -1: a edge
   std::vector<int> second_sized_;  // sized_ in the second
   std::vector<Source> second_args_;
   std::vector<size_t> second_aux_;                                   // of the whole

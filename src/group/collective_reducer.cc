@@ -105,19 +105,19 @@ struct CollectiveReducer::Work {
 };
 
 // One backward pass and the sums that follow it. Queued work owns it.
-class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
+class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reduction> {
  public:
-  Pass(const ExchangeDevices &devices, std::shared_ptr<const Work> work)
+  Reduction(const ExchangeDevices &devices, std::shared_ptr<const Work> work)
       : devices_(devices), work_(std::move(work)), ready_(work_->buckets.size()), ends_(devices.size()) {
-    const size_t num_buckets = work_->buckets.size(), num_told = num_buckets - 1;  // the end speaks for the last
-    arrivals_.resize(devices.size() * num_told);
+    const size_t num_buckets = work_->buckets.size(), num_early = num_buckets - 1;  // the end speaks for the last
+    arrivals_.resize(devices.size() * num_early);
     for (size_t d = 0; d < devices.size(); ++d) {
       ends_[d].pass = this;
       ends_[d].device = d;
       ends_[d].step.kernel = &ends_[d];
       ends_[d].step.label = kExchangeLabel;
-      for (size_t b = 0; b < num_told; ++b) {
-        Arrival &arrival = arrivals_[d * num_told + b];
+      for (size_t b = 0; b < num_early; ++b) {
+        Arrival &arrival = arrivals_[d * num_early + b];
         arrival.pass = this;
         arrival.device = d;
         arrival.bucket = b;
@@ -129,8 +129,8 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     }
     for (const Arrival &arrival : arrivals_) programs_.push_back(program_of(arrival.steps));
   }
-  Pass(const Pass &) = delete;
-  Pass &operator=(const Pass &) = delete;
+  Reduction(const Reduction &) = delete;
+  Reduction &operator=(const Reduction &) = delete;
 
   void begin(std::shared_ptr<Communicator> communicator) {
     communicator_ = std::move(communicator);
@@ -142,7 +142,7 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     failure_.clear();
   }
   // The sums are not those of what the gradients are now.
-  void forget() {
+  void invalidate_sums() {
     for (auto &events : ready_) events.assign(devices_.size(), nullptr);
     num_summed_ = 0;
   }
@@ -153,9 +153,9 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     return failure_;
   }
 
-  BucketPrograms promise(size_t device) {
-    const size_t num_told = work_->buckets.size() - 1;
-    return {programs_.data() + device * num_told, num_told, shared_from_this()};
+  BucketPrograms bucket_programs(size_t device) {
+    const size_t num_early = work_->buckets.size() - 1;
+    return {programs_.data() + device * num_early, num_early, shared_from_this()};
   }
   // Queues the sums of what is not summed yet; all of it is on the devices' queues.
   void sum_rest() {
@@ -186,7 +186,7 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
       consumer_ = consumer;
       replaces_ = replaces;
       // What fails from here on is told to the consumer by whoever finds it.
-      if (!failure_.empty()) tell(failure_.c_str());
+      if (!failure_.empty()) fail_all_locked(failure_.c_str());
     }
     for (size_t d = 0; d < devices_.size(); ++d) {
       Program program{};
@@ -201,7 +201,7 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     }
     consumed_ = true;
   }
-  void fresh() { consumed_ = false; }
+  void reset_consumed() { consumed_ = false; }
   void fail(const char *message) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!failure_.empty()) return;  // the first is the cause
@@ -210,13 +210,13 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     } catch (const std::exception &) {  // no memory to say it with
       failure_.assign("failed");        // which needs none
     }
-    tell(message);
+    fail_all_locked(message);
   }
 
  private:
   struct Arrival final : Kernel {
     void run(const Args &, const Lane &) const override { pass->arrive(device, bucket); }
-    Pass *pass = nullptr;
+    Reduction *pass = nullptr;
     size_t device = 0, bucket = 0;
     std::vector<Step> steps;  // casts, then this
   };
@@ -225,9 +225,9 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     static void failed(const void *owner, const char *message) {
       const auto *end = static_cast<const End *>(owner);
       const std::lock_guard<std::mutex> lock(end->pass->mutex_);
-      end->pass->lose(end->device, message);
+      end->pass->fail_device_locked(end->device, message);
     }
-    Pass *pass = nullptr;
+    Reduction *pass = nullptr;
     size_t device = 0;
     Step step{};
   };
@@ -256,9 +256,10 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
   void sum(size_t bucket) {
     if (!work_->buckets[bucket].of[0].empty()) {
       const WorkSpan span(SpanKind::kExchange, "sum of gradients", work_->moved_bytes[bucket]);
-      done_ = communicator_->all_reduce(
-          work_->buckets[bucket], ready_[bucket], shared_from_this(),
-          [](const void *pass, const char *message) { static_cast<Pass *>(const_cast<void *>(pass))->fail(message); });
+      done_ = communicator_->all_reduce(work_->buckets[bucket], ready_[bucket], shared_from_this(),
+                                        [](const void *pass, const char *message) {
+                                          static_cast<Reduction *>(const_cast<void *>(pass))->fail(message);
+                                        });
     }
     ++num_summed_;
   }
@@ -268,13 +269,13 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     if (!failure_.empty()) throw Error(Code::kExecution, failure_);
   }
   // With the lock held. What sums were to change on a device has not been changed.
-  void lose(size_t device, const char *message) noexcept {
+  void fail_device_locked(size_t device, const char *message) noexcept {
     if (!consumer_) return;
     consumer_->fail(device, message);
     for (size_t p = 0; replaces_ && p < work_->grads.size(); ++p) work_->grads[p][device].fail(message);
   }
-  void tell(const char *message) noexcept {  // with the lock held
-    for (size_t d = 0; d < devices_.size(); ++d) lose(d, message);
+  void fail_all_locked(const char *message) noexcept {  // with the lock held
+    for (size_t d = 0; d < devices_.size(); ++d) fail_device_locked(d, message);
   }
 
   const ExchangeDevices devices_;
@@ -284,7 +285,7 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
   Communicator::Events done_;                // of what was summed last
   size_t num_summed_ = 0;                    // buckets, in their order
   bool consumed_ = false;
-  std::vector<Arrival> arrivals_;  // [device * num_told + bucket]
+  std::vector<Arrival> arrivals_;  // [device * num_early + bucket]
   std::vector<Program> programs_;  // of these
   std::vector<End> ends_;
   mutable std::mutex mutex_;  // guards what follows
@@ -326,7 +327,7 @@ std::unique_ptr<CollectiveReducer> CollectiveReducer::make(const ExchangeParams 
 CollectiveReducer::CollectiveReducer(const ExchangeParams &params, const GradientBuckets &buckets,
                                      const ExchangeDevices &devices, Dtype sum_dtype,
                                      std::shared_ptr<Communicator> communicator)
-    : Reducer(params, buckets, kWholeParams),
+    : GradientReducer(params, buckets, kWholeParams),
       devices_(devices),
       work_(std::make_shared<Work>(params, buckets, devices, sum_dtype)),
       communicator_(std::move(communicator)) {
@@ -348,24 +349,24 @@ const std::shared_ptr<Communicator> &CollectiveReducer::communicator() {
   return communicator_;
 }
 
-void CollectiveReducer::begin_pass() {
+void CollectiveReducer::begin_reduction() {
   latest_.reset();
-  for (const auto &known : passes_)
+  for (const auto &known : reductions_)
     if (known.use_count() == 1) latest_ = known;
-  if (!latest_) latest_ = passes_.emplace_back(std::make_shared<Pass>(devices_, work_));
+  if (!latest_) latest_ = reductions_.emplace_back(std::make_shared<Reduction>(devices_, work_));
   latest_->begin(communicator());
-  latest_->fresh();
+  latest_->reset_consumed();
 }
 
 // Sums are made in the midst of backward if those of the pass before were wanted; else they wait until somebody asks.
 void CollectiveReducer::begin_backward() {
   eager_ = asked_;
   asked_ = false;
-  begin_pass();
+  begin_reduction();
 }
 
 BucketPrograms CollectiveReducer::after_bucket(size_t device) {
-  return eager_ ? latest_->promise(device) : BucketPrograms();
+  return eager_ ? latest_->bucket_programs(device) : BucketPrograms();
 }
 
 void CollectiveReducer::end_backward() {
@@ -388,13 +389,13 @@ void CollectiveReducer::before_update() {
       ++i;
     }
   }
-  if (changed) latest_->forget();
+  if (changed) latest_->invalidate_sums();
 }
 
 void CollectiveReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) {
   asked_ = true;
-  if (!latest_ || latest_->is_consumed()) begin_pass();  // asked for twice after one backward
-  const std::shared_ptr<Pass> pass = latest_;
+  if (!latest_ || latest_->is_consumed()) begin_reduction();  // asked for twice after one backward
+  const std::shared_ptr<Reduction> pass = latest_;
   consumer->before_sums(devices_);
   if (!pass->is_summed()) {
     pass->sum_rest();

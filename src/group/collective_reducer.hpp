@@ -13,7 +13,7 @@
 
 namespace cohort {
 
-class CollectiveReducer final : public Reducer {
+class CollectiveReducer final : public GradientReducer {
  public:
   // Null, and why, where these devices cannot. `sum_dtype`: as type_of_sum() wants it.
   static std::unique_ptr<CollectiveReducer> make(const ExchangeParams &params, const GradientBuckets &buckets,
@@ -29,19 +29,19 @@ class CollectiveReducer final : public Reducer {
 
  private:
   struct Work;
-  class Pass;
+  class Reduction;
   CollectiveReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
                     Dtype sum_dtype, std::shared_ptr<Communicator> communicator);
   void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) override;
-  void begin_pass();
+  void begin_reduction();
   const std::shared_ptr<Communicator> &communicator();
 
   const ExchangeDevices devices_;
   std::vector<Context> contexts_;
   const std::shared_ptr<Work> work_;
   std::shared_ptr<Communicator> communicator_;
-  std::vector<std::shared_ptr<Pass>> passes_;
-  std::shared_ptr<Pass> latest_;  // of the latest backward
+  std::vector<std::shared_ptr<Reduction>> reductions_;
+  std::shared_ptr<Reduction> latest_;  // of the latest backward
   bool asked_ = false, eager_ = false;
   std::vector<uint64_t> versions_;  // of the gradients, as backward has left them
 };

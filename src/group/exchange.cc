@@ -21,13 +21,13 @@ const WorkInfo *exchange_info() {
   return info;
 }
 
-bool is_alike(const std::vector<NDArray> &of_devices) {
+bool have_same_shape(const std::vector<NDArray> &of_devices) {
   const auto differs = [&](const NDArray &array) { return array.shape() != of_devices[0].shape(); };
   return std::none_of(of_devices.begin(), of_devices.end(), differs);
 }
 
-void check_alike(const std::string &name, const std::vector<NDArray> &of_devices) {
-  if (is_alike(of_devices)) return;
+void check_same_shape(const std::string &name, const std::vector<NDArray> &of_devices) {
+  if (have_same_shape(of_devices)) return;
   std::string found;
   for (const NDArray &array : of_devices) found += (found.empty() ? "" : ", ") + text(array.shape());
   throw Error(Code::kShape, text("'", name, "': expected one shape on all devices, found ", found), name);
@@ -47,7 +47,7 @@ Exchange::Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradi
       buckets_(choose_buckets(params_, num_gradients, bucket_bytes)) {
   if (devices_.size() == 1 || params_.empty()) return;
   for (const ExchangeParam &param : params_)
-    if (!is_alike(param.weights)) unlike_ = &param;
+    if (!have_same_shape(param.weights)) mismatched_ = &param;
   bool on_host = true;
   for (const ExchangeParam &param : params_)
     for (const NDArray &weight : param.weights) on_host = on_host && weight.context().on_host();
@@ -133,7 +133,7 @@ bool Exchange::begin_update(UpdateMode mode) const {
 }
 
 void Exchange::update_from_sums(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) {
-  if (unlike_) check_alike(unlike_->name, unlike_->weights);
+  if (mismatched_) check_same_shape(mismatched_->name, mismatched_->weights);
   if (!weights_) weights_ = std::make_shared<WeightMirrors>(params_, !reducer_->on_devices());
   if (!plan_ || !plan_->fits(*optimizer, mode)) {
     updates_.clear();

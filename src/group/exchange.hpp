@@ -16,7 +16,7 @@ namespace cohort {
 
 enum class UpdateMode : int32_t;
 class LocalUpdate;
-class Reducer;
+class GradientReducer;
 class SummedUpdate;
 class SummedUpdatePlan;
 class WeightMirrors;
@@ -57,8 +57,8 @@ class Exchange {
   const ExchangeParams params_;  // in the order of their positions
   const ExchangeDevices devices_;
   const GradientBuckets buckets_;
-  const ExchangeParam *unlike_ = nullptr;              // has not one shape on all devices, so that nothing is summed
-  std::unique_ptr<Reducer> reducer_;                   // null: there is one device, or nothing to sum
+  const ExchangeParam *mismatched_ = nullptr;          // has not one shape on all devices, so that nothing is summed
+  std::unique_ptr<GradientReducer> reducer_;           // null: there is one device, or nothing to sum
   std::vector<std::shared_ptr<Timeline>> reduced_on_;  // of its workers
   uint64_t num_given_ = 0;                             // to the devices, up to the end of backward
   std::unique_ptr<LocalUpdate> local_;

@@ -21,8 +21,8 @@ struct ExchangeParam {
 using ExchangeParams = std::vector<ExchangeParam>;
 
 // Whether a parameter has one shape on all devices, and so sums and means; one whose shape follows the batch may not.
-bool is_alike(const std::vector<NDArray> &of_devices);
-void check_alike(const std::string &name, const std::vector<NDArray> &of_devices);  // kShape
+bool have_same_shape(const std::vector<NDArray> &of_devices);
+void check_same_shape(const std::string &name, const std::vector<NDArray> &of_devices);  // kShape
 
 // A device of the group. Arrays of contexts that neither the host nor its own queue reaches are those of layers that
 // group2ctx has placed elsewhere.

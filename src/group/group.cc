@@ -76,9 +76,9 @@ const std::shared_ptr<Executor> &Group::executor(size_t device) const {
 }
 
 int64_t Group::batch_size() const { return impl_->current_binding->batch_size; }
-const std::vector<Slice> &Group::slices() const { return impl_->current_binding->slices; }
+const std::vector<BatchSlice> &Group::slices() const { return impl_->current_binding->slices; }
 
-Slice Group::slice(size_t device) const {
+BatchSlice Group::slice(size_t device) const {
   context(device);
   if (impl_->current_binding->slices.empty())
     throw Error(Code::kState, "no descriptor has a batch axis: there are no slices", "slices");

@@ -50,7 +50,7 @@ struct GroupOptions {
   std::vector<Context> contexts;
   std::vector<double> workload;  // empty: equal shares
   Rounding rounding = Rounding::kHalfUp;
-  std::vector<Slice> slices;  // empty: by workload
+  std::vector<BatchSlice> slices;  // empty: by workload
   std::vector<std::string> param_names;
   bool all_params = false;  // instead: all arguments that are no data, label (of a loss, bound or not) or state
   bool for_training = true;
@@ -90,8 +90,8 @@ class Group {
   const Context &context(size_t device) const;                     // kInvalidArgument
   const std::shared_ptr<Executor> &executor(size_t device) const;  // kInvalidArgument
   int64_t batch_size() const;                                      // 0: nothing is batched
-  Slice slice(size_t device) const;                                // kState if nothing is batched
-  const std::vector<Slice> &slices() const;                        // empty if nothing is batched
+  BatchSlice slice(size_t device) const;                           // kState if nothing is batched
+  const std::vector<BatchSlice> &slices() const;                   // empty if nothing is batched
 
   std::vector<int> decide_slices(const DataDescs &descs) const;                                       // DSC-05
   DataDescs sliced_shape(const DataDescs &descs, size_t device, const std::vector<int> *axes) const;  // DSC-06

@@ -20,7 +20,7 @@ struct GroupBinding {
   DataDescs data, labels;
   std::vector<int> data_axes, label_axes, output_axes;
   int64_t batch_size = 0;
-  std::vector<Slice> slices;  // empty: nothing is batched
+  std::vector<BatchSlice> slices;  // empty: nothing is batched
   std::vector<std::shared_ptr<Executor>> execs;
   std::vector<int> data_args, label_args;  // argument of each descriptor
   // Per output: where each device's part begins along the batch axis, and at the end the whole length. Empty: not

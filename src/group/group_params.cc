@@ -18,13 +18,13 @@
 namespace cohort {
 namespace {
 
-struct Copy {
+struct ParamCopy {
   const NDArray *source;
   bool is_aux;
   size_t index;
 };
 
-const NDArray &target_of(const Executor &exec, const Copy &copy) {
+const NDArray &target_of(const Executor &exec, const ParamCopy &copy) {
   return (copy.is_aux ? exec.aux() : exec.args())[copy.index];
 }
 
@@ -197,7 +197,7 @@ void write_mean(const std::vector<NDArray> &arrays, const NDArray &target) {
 
 void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool allow_extra) {
   const Executor &front = *impl_->current_binding->execs[0];
-  std::vector<Copy> copies;
+  std::vector<ParamCopy> copies;
   const auto collect = [&](const NamedArrays &arrays, bool is_aux) {
     for (const auto &entry : arrays) {
       const int index = is_aux ? front.aux_index(entry.first) : front.arg_index(entry.first);
@@ -219,12 +219,12 @@ void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool all
   if (aux) collect(*aux, true);
   const auto &execs = impl_->current_binding->execs;
   CopyJobs jobs;
-  for (const Copy &copy : copies) {
+  for (const ParamCopy &copy : copies) {
     jobs.reads(*copy.source);
     for (size_t d = 0; d < execs.size(); ++d) jobs.writes(target_of(*execs[d], copy), d);
   }
   jobs.run(execs.size(), [&](size_t d) {
-    for (const Copy &copy : copies) target_of(*execs[d], copy).copy_from(*copy.source);
+    for (const ParamCopy &copy : copies) target_of(*execs[d], copy).copy_from(*copy.source);
   });
 }
 
@@ -260,7 +260,7 @@ void Group::get_params(const NamedArrays &args, const NamedArrays *aux) const {
       if (!target || !*target) throw Error(Code::kName, text(what, " '", wanted, "' has no target"), wanted);
       std::vector<NDArray> sources;
       for (size_t d = 0; d < num_devices(); ++d) sources.push_back(array(list, i, d));
-      check_alike(wanted, sources);
+      check_same_shape(wanted, sources);
       check_shape(wanted, sources[0].shape(), target->shape());
       means.emplace_back(target, std::move(sources));
     }

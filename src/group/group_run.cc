@@ -45,7 +45,7 @@ void Group::Impl::load_whole(const DataDescs &descs, const std::vector<int> &axe
                              const std::vector<NDArray> &arrays) {
   for (size_t k = 0; k < descs.size(); ++k) {
     for (size_t d = 0; d < num_devices(); ++d) {
-      const Slice slice = current_binding->slices.empty() ? Slice() : current_binding->slices[d];
+      const BatchSlice slice = current_binding->slices.empty() ? BatchSlice() : current_binding->slices[d];
       current_binding->execs[d]->load(args[k], ArraySlice(arrays[k], axes[k], slice.begin, slice.end));
     }
   }
@@ -82,7 +82,7 @@ void Group::run(int is_train) {
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   self.has_forward = false;
   self.last_is_train = train;
-  Executor::forward_together(self.current_binding->execs, train);
+  Executor::forward_all(self.current_binding->execs, train);
   if (self.has_parts()) self.find_output_starts();
   self.has_forward = true;
 }
@@ -195,8 +195,8 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
       parts[d].push_back(used ? self.part_of_head(head_grads[h], h, d) : ArraySlice());
     }
   }
-  Executor::backward_together(self.current_binding->execs, parts,
-                              [&](size_t d) { return in_buckets ? self.exchange->after_bucket(d) : BucketPrograms(); });
+  Executor::backward_all(self.current_binding->execs, parts,
+                         [&](size_t d) { return in_buckets ? self.exchange->after_bucket(d) : BucketPrograms(); });
   self.exchange->end_backward();
   self.has_backward = true;
 }
@@ -212,7 +212,7 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
   if (const LossScaleState *const loaded = optimizer->take_loaded_loss_scale()) self.loss_scale->state() = *loaded;
   const size_t num_summed = mode == UpdateMode::kNoStore ? 1 : num_devices();
   wait();  // the gradients are looked at: what failed on the way to them is told now, and not again
-  self.loss_scale->factors.bring_to(self.current_binding->execs, *self.gradient_scale);
+  self.loss_scale->factors.rescale_to(self.current_binding->execs, *self.gradient_scale);
   if (!are_finite(self.current_binding->execs, self.param_args, num_summed)) {
     count_update(self.loss_scale.get(), false);
     optimizer->keep_loss_scale(*self.loss_scale);

@@ -17,7 +17,7 @@ constexpr int64_t kBriefElements = 16384;  // so few that no thread is woken for
 }  // namespace
 
 // The parameters of one device that one of its queues works with.
-struct LocalUpdate::Part {
+struct LocalUpdate::QueueParams {
   std::vector<size_t> params;
   std::vector<NDArray> weights, grads;
   const UpdateSlots *slots = nullptr;  // of the states, and which copy of them
@@ -31,14 +31,14 @@ struct LocalUpdate::Plan {
   std::vector<std::string> labels;  // of each parameter, for errors
   std::deque<WorkInfo> infos;       // likewise, for traces
   bool brief = false;
-  std::vector<std::unique_ptr<Part>> parts;
+  std::vector<std::unique_ptr<QueueParams>> parts;
 };
 
 // One update of a part, in flight or free: a program that takes over values and runs all kernels. One that is in flight
 // is not touched; there are as many as have ever been in flight at once.
 class LocalUpdate::Job {
  public:
-  Job(const Part &part, const std::vector<std::string> &labels, const std::deque<WorkInfo> &infos)
+  Job(const QueueParams &part, const std::vector<std::string> &labels, const std::deque<WorkInfo> &infos)
       : part_(part), values_(part.params.size()) {
     add_step(&begin_, labels[part.params.front()]);
     for (size_t i = 0; i < part.params.size(); ++i) {
@@ -90,7 +90,7 @@ class LocalUpdate::Job {
   };
   static void failed(const void *owner, const char *message) {
     auto *self = static_cast<Job *>(const_cast<void *>(owner));
-    const Part &part = self->part_;
+    const QueueParams &part = self->part_;
     for (const NDArray &weight : part.weights) weight.fail(message);
     for (const size_t param : part.params) part.slots->fail(param, part.copy, message);
     self->busy_.store(false, std::memory_order_release);
@@ -102,7 +102,7 @@ class LocalUpdate::Job {
     steps_.push_back(step);
   }
 
-  const Part &part_;
+  const QueueParams &part_;
   std::vector<UpdateValues> values_;
   const Begin begin_{*this};
   const End end_{*this};
@@ -127,7 +127,7 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
     std::vector<std::shared_ptr<Queue>> queues{devices[d].queue};
     for (const auto &other : devices[d].others) queues.push_back(other.second);
     for (const auto &queue : queues) {
-      auto part = std::make_unique<Part>();
+      auto part = std::make_unique<QueueParams>();
       part->slots = plan.slots.get();
       part->copy = plan.slots->num_copies() > 1 ? d : 0;
       for (size_t p = 0; p < params.size(); ++p) {
@@ -148,7 +148,7 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
       }
       if (part->params.empty()) continue;
       plan.parts.push_back(std::move(part));
-      places_.push_back({d, queue});
+      targets_.push_back({d, queue});
     }
   }
 }
@@ -171,17 +171,17 @@ void LocalUpdate::run() {
     jobs.push_back(job);
   }
   plan_->slots->count(&values_, [&] {
-    for (size_t i = 0; i < places_.size(); ++i) {
-      const Place &place = places_[i];
-      const Part &part = *plan_->parts[i];
+    for (size_t i = 0; i < targets_.size(); ++i) {
+      const Target &target = targets_[i];
+      const QueueParams &part = *plan_->parts[i];
       for (size_t k = 0; k < part.params.size(); ++k) {
-        jobs[i]->values()[k] = values_[part.params[k] * num_copies + (num_copies > 1 ? place.device : 0)];
+        jobs[i]->values()[k] = values_[part.params[k] * num_copies + (num_copies > 1 ? target.device : 0)];
       }
       // In the order of the device's own queue, whatever queue it is.
-      const std::shared_ptr<Queue> &main = devices_[place.device].queue;
-      if (place.queue != main) place.queue->wait(main->record());
-      jobs[i]->run(*place.queue, plan_->brief, plan_);
-      if (place.queue != main) main->wait(place.queue->record());
+      const std::shared_ptr<Queue> &main = devices_[target.device].queue;
+      if (target.queue != main) target.queue->wait(main->record());
+      jobs[i]->run(*target.queue, plan_->brief, plan_);
+      if (target.queue != main) main->wait(target.queue->record());
     }
   });
 }

@@ -20,15 +20,15 @@ class LocalUpdate {
 
  private:
   class Job;
-  struct Part;
+  struct QueueParams;
   struct Plan;
-  struct Place {
+  struct Target {
     size_t device;
     std::shared_ptr<Queue> queue;
   };
 
   const ExchangeDevices devices_;
-  std::vector<Place> places_;         // of the plan's parts
+  std::vector<Target> targets_;       // of the plan's parts
   const std::shared_ptr<Plan> plan_;  // which queued work owns; no queue is in it
   std::vector<UpdateValues> values_;
 };

@@ -44,9 +44,9 @@ void refuse_unscaled(const Graph &graph) {
 }
 
 // The whole of its memory: groups whose batches are larger see more of it.
-void GradientFactors::bring_to(const NDArray &gradient, double factor) {
-  const auto known = of_.find(gradient.storage());
-  if (known == of_.end() || known->second == factor) return;
+void GradientFactors::rescale_to(const NDArray &gradient, double factor) {
+  const auto known = factor_of_.find(gradient.storage());
+  if (known == factor_of_.end() || known->second == factor) return;
   const int64_t size = int64_t(gradient.storage()->bytes() / dtype_size(gradient.dtype()));
   const NDArray whole(gradient.storage(), 0, Shape{size}, gradient.dtype());
   invoke("_mul_scalar", {{"scalar", print_float(factor / known->second, 17)}}, {whole}, {whole}, gradient.context());
@@ -54,22 +54,22 @@ void GradientFactors::bring_to(const NDArray &gradient, double factor) {
 }
 
 void GradientFactors::begin_pass(const std::vector<std::shared_ptr<Executor>> &executors, double factor) {
-  for (auto known = of_.begin(); known != of_.end();)
-    known = known->first.expired() ? of_.erase(known) : std::next(known);
+  for (auto known = factor_of_.begin(); known != factor_of_.end();)
+    known = known->first.expired() ? factor_of_.erase(known) : std::next(known);
   for (const auto &executor : executors) {
     for (size_t i = 0; i < executor->grads().size(); ++i) {
       const NDArray &gradient = executor->grads()[i];
       if (!gradient) continue;
-      if (executor->grad_reqs()[i] == GradReq::kAdd) bring_to(gradient, factor);
-      of_[gradient.storage()] = factor;
+      if (executor->grad_reqs()[i] == GradReq::kAdd) rescale_to(gradient, factor);
+      factor_of_[gradient.storage()] = factor;
     }
   }
 }
 
-void GradientFactors::bring_to(const std::vector<std::shared_ptr<Executor>> &executors, double factor) {
+void GradientFactors::rescale_to(const std::vector<std::shared_ptr<Executor>> &executors, double factor) {
   for (const auto &executor : executors)
     for (const NDArray &gradient : executor->grads())
-      if (gradient) bring_to(gradient, factor);
+      if (gradient) rescale_to(gradient, factor);
 }
 
 bool are_finite(const std::vector<std::shared_ptr<Executor>> &executors, const std::vector<int> &arguments,

@@ -27,12 +27,12 @@ class GradientFactors {
   // A backward pass with this factor is next: what it adds to has that, too.
   void begin_pass(const std::vector<std::shared_ptr<Executor>> &executors, double factor);
   // All gradients have this factor from here on.
-  void bring_to(const std::vector<std::shared_ptr<Executor>> &executors, double factor);
+  void rescale_to(const std::vector<std::shared_ptr<Executor>> &executors, double factor);
 
  private:
-  void bring_to(const NDArray &gradient, double factor);
+  void rescale_to(const NDArray &gradient, double factor);
 
-  std::map<std::weak_ptr<Storage>, double, std::owner_less<>> of_;
+  std::map<std::weak_ptr<Storage>, double, std::owner_less<>> factor_of_;
 };
 
 struct LossScale : LossScaleState {

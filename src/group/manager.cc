@@ -118,12 +118,12 @@ MemoryUse Manager::memory() const {
   for (size_t d = 0; d < main_->num_devices(); ++d) {
     std::vector<std::shared_ptr<Executor>> here{main_->executor(d)};
     for (const auto &bucket : buckets_) here.push_back(bucket.second->executor(d));
-    const MemoryUse together = Executor::memory_together(here);
+    const MemoryUse together = Executor::combined_memory(here);
     intermediate_bytes += together.intermediate_bytes;
     value_bytes += together.value_bytes;
     all.insert(all.end(), here.begin(), here.end());
   }
-  MemoryUse use = Executor::memory_together(all);
+  MemoryUse use = Executor::combined_memory(all);
   use.intermediate_bytes = intermediate_bytes;
   use.value_bytes = value_bytes;
   return use;

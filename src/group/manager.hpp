@@ -56,7 +56,7 @@ class Manager {
     const bool is_shared = list == GroupList::kParams || list == GroupList::kGrads || list == GroupList::kAux;
     return is_shared ? *main_ : *current();
   }
-  const std::vector<Slice> &slices() const { return main_->slices(); }
+  const std::vector<BatchSlice> &slices() const { return main_->slices(); }
   const std::map<std::string, std::shared_ptr<Group>> &buckets() const { return buckets_; }  // those made, by key
 
   // Makes the batch's bucket current, and loads. A batch that does not fit changes nothing.

@@ -69,7 +69,7 @@ void check_gradients(const DeviceArrays &grads, size_t device) {
   }
 }
 
-Reducer::Reducer(const ExchangeParams &params, const GradientBuckets &buckets, int num_threads)
+GradientReducer::GradientReducer(const ExchangeParams &params, const GradientBuckets &buckets, int num_threads)
     : pieces_(cut_buckets(params, buckets, num_threads)) {}
 
 PieceSum::PieceSum(std::shared_ptr<const DeviceArrays> grads, std::shared_ptr<const Pieces> pieces,

@@ -45,21 +45,21 @@ class SumConsumer {
   virtual void after_sums(const ExchangeDevices &) {}
   // Each piece once, in no order; several workers may come at a time. The sum stays until this returns.
   virtual void consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) = 0;
-  // In its place where workers are devices (Reducer::on_devices): steps that consume all pieces on one of them, the
-  // same each time. Whoever queues them keeps this until they are done.
+  // In its place where workers are devices (GradientReducer::on_devices): steps that consume all pieces on one of them,
+  // the same each time. Whoever queues them keeps this until they are done.
   virtual Program steps(size_t worker) = 0;
   // Sums are missing, and will not come: what they would have brought to this device has not been written. On a queue's
   // thread, while no worker consumes; must not use a queue.
   virtual void fail(size_t device, const char *message) noexcept = 0;
 };
 
-class Reducer {
+class GradientReducer {
  public:
   // Buckets cut for workers of at most `num_threads` threads.
-  Reducer(const ExchangeParams &params, const GradientBuckets &buckets, int num_threads);
-  virtual ~Reducer() = default;  // waits for nothing: queued work holds what it uses
-  Reducer(const Reducer &) = delete;
-  Reducer &operator=(const Reducer &) = delete;
+  GradientReducer(const ExchangeParams &params, const GradientBuckets &buckets, int num_threads);
+  virtual ~GradientReducer() = default;  // waits for nothing: queued work holds what it uses
+  GradientReducer(const GradientReducer &) = delete;
+  GradientReducer &operator=(const GradientReducer &) = delete;
 
   const std::shared_ptr<const Pieces> &pieces() const { return pieces_; }
   const std::vector<Worker> &workers() const { return workers_; }

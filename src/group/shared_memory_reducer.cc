@@ -43,9 +43,9 @@ struct SharedMemoryReducer::Work {
 // One backward pass and the sums that follow it. Made for reuse: nothing is allocated for a pass once there are as many
 // of these as passes are ever in flight. Work that is queued owns it, and it owns all that this work touches; but no
 // queue, so that none ends on the thread of another.
-class SharedMemoryReducer::Pass {
+class SharedMemoryReducer::Reduction {
  public:
-  Pass(size_t num_devices, std::shared_ptr<const Work> work)
+  Reduction(size_t num_devices, std::shared_ptr<const Work> work)
       : num_devices_(num_devices),
         num_buckets_(work->pieces->size()),
         work_(std::move(work)),
@@ -77,8 +77,8 @@ class SharedMemoryReducer::Pass {
     }
     clear();
   }
-  Pass(const Pass &) = delete;
-  Pass &operator=(const Pass &) = delete;
+  Reduction(const Reduction &) = delete;
+  Reduction &operator=(const Reduction &) = delete;
 
   // ---- the host
   // Nothing of an earlier use is still to come.
@@ -107,7 +107,7 @@ class SharedMemoryReducer::Pass {
   bool is_posted() const { return consumer_ != nullptr; }
 
   // Programs for one device's backward to run after its buckets: they will be.
-  BucketPrograms promise(size_t device, const std::shared_ptr<Pass> &self) {
+  BucketPrograms bucket_programs(size_t device, const std::shared_ptr<Reduction> &self) {
     in_buckets_ = true;
     BucketPrograms result;
     result.programs = arrival_programs_.data() + device * (num_buckets_ - 1);
@@ -119,7 +119,7 @@ class SharedMemoryReducer::Pass {
   // Sums are wanted. Everything of the pass is queued. `brief`: all queues are idle; all of it is done at once.
   // `waits`: see reduce().
   void post(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool brief, bool waits,
-            const ExchangeDevices &devices, const std::shared_ptr<Pass> &self) {
+            const ExchangeDevices &devices, const std::shared_ptr<Reduction> &self) {
     consumer_ = std::move(consumer);
     replace_gradients_ = replace_gradients;
     brief_ = brief;
@@ -155,14 +155,14 @@ class SharedMemoryReducer::Pass {
   };
   // What a device runs in the midst of backward, after a bucket.
   struct Arrival final : Kernel {
-    Pass *pass = nullptr;
+    Reduction *pass = nullptr;
     size_t device = 0, bucket = 0;
     Step step{};
     void run(const Args &, const Lane &lane) const override { pass->arrive_and_help(device, bucket, lane); }
   };
   // What is queued on each device after backward.
   struct End final : Kernel {
-    Pass *pass = nullptr;
+    Reduction *pass = nullptr;
     size_t device = 0;
     Step step{};
     void run(const Args &, const Lane &lane) const override { pass->finish(device, lane); }
@@ -175,7 +175,7 @@ class SharedMemoryReducer::Pass {
   // Marks a bucket of one device; the last device makes its pieces available.
   void arrive(size_t device, size_t bucket) {
     if (arrived_[bucket * num_devices_ + device].exchange(true, std::memory_order_acq_rel)) return;
-    if (buckets_[bucket].num_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == num_devices_) announce();
+    if (buckets_[bucket].num_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == num_devices_) signal_progress();
   }
 
   void arrive_and_help(size_t device, size_t bucket, const Lane &lane) {
@@ -206,7 +206,7 @@ class SharedMemoryReducer::Pass {
           taken_[device].fetch_add(pieces[piece].count, std::memory_order_relaxed);
           if (bucket.done.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces.size()) {
             num_done_.fetch_add(1, std::memory_order_acq_rel);
-            announce();
+            signal_progress();
           }
         }
       }
@@ -231,15 +231,15 @@ class SharedMemoryReducer::Pass {
     for (size_t b = 0; b < num_buckets_; ++b) arrive(device, b);
     if (num_missing_.load() > 0 && num_missing_.fetch_sub(1) == 1) {
       posted_.store(true, std::memory_order_release);
-      announce();
+      signal_progress();
     }
     for (;;) {
-      const uint32_t news = news_.load();
+      const uint32_t progress = progress_.load();
       if (posted_.load(std::memory_order_acquire)) help(device, lane, false);
       if (num_done_.load(std::memory_order_acquire) == work_->num_filled) break;
       const int failed = failed_.load();
       if (failed >= 0) throw Error(Code::kExecution, text("device ", failed, " failed; parameters were not updated"));
-      wait_for_news(news);
+      wait_for_progress(progress);
     }
     pending_.fetch_sub(1, std::memory_order_acq_rel);
   }
@@ -260,19 +260,19 @@ class SharedMemoryReducer::Pass {
   void fail(size_t device) {
     int none = -1;
     failed_.compare_exchange_strong(none, int(device));
-    announce();
+    signal_progress();
   }
 
-  void announce() {
-    news_.fetch_add(1);
+  void signal_progress() {
+    progress_.fetch_add(1);
     if (num_sleeping_.load() == 0) return;
     { const std::lock_guard<std::mutex> lock(mutex_); }
     changed_.notify_all();
   }
 
-  void wait_for_news(uint32_t known_news) {
+  void wait_for_progress(uint32_t known_progress) {
     for (int i = 0; i < 2000; ++i) {
-      if (news_.load() != known_news) return;
+      if (progress_.load() != known_progress) return;
       if (i % 64 == 63) {
         sched_yield();
       } else {
@@ -282,7 +282,7 @@ class SharedMemoryReducer::Pass {
     num_sleeping_.fetch_add(1);
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [&] { return news_.load() != known_news; });
+      changed_.wait(lock, [&] { return progress_.load() != known_progress; });
     }
     num_sleeping_.fetch_sub(1);
   }
@@ -307,15 +307,15 @@ class SharedMemoryReducer::Pass {
   std::atomic<int> failed_{-1};         // a device
   // Sequentially consistent: who fails, then looks for others at work; who works, then looks for a failure.
   std::atomic<int> num_active_{0};
-  std::atomic<uint32_t> news_{0};
+  std::atomic<uint32_t> progress_{0};
   std::atomic<int> num_sleeping_{0};
-  std::mutex mutex_;  // of changed_; what is waited for is news_
+  std::mutex mutex_;  // of changed_; what is waited for is progress_
   std::condition_variable changed_;
 };
 
 SharedMemoryReducer::SharedMemoryReducer(const ExchangeParams &params, const GradientBuckets &buckets,
                                          const ExchangeDevices &devices, Dtype sum_dtype)
-    : Reducer(params, buckets, most_threads(devices)),
+    : GradientReducer(params, buckets, most_threads(devices)),
       one_processor_(usable_processors() == 1),
       devices_(devices),
       sum_dtype_(sum_dtype),
@@ -334,20 +334,20 @@ SharedMemoryReducer::SharedMemoryReducer(const ExchangeParams &params, const Gra
   }
 }
 
-const std::shared_ptr<SharedMemoryReducer::Pass> &SharedMemoryReducer::free_pass() {
-  for (const auto &known : passes_) {
+const std::shared_ptr<SharedMemoryReducer::Reduction> &SharedMemoryReducer::free_reduction() {
+  for (const auto &known : reductions_) {
     if (known == latest_ || !known->free()) continue;
     known->clear();
     return known;
   }
-  passes_.push_back(std::make_shared<Pass>(devices_.size(), work_));
-  return passes_.back();
+  reductions_.push_back(std::make_shared<Reduction>(devices_.size(), work_));
+  return reductions_.back();
 }
 
-void SharedMemoryReducer::begin_backward() { latest_ = free_pass(); }
+void SharedMemoryReducer::begin_backward() { latest_ = free_reduction(); }
 
 BucketPrograms SharedMemoryReducer::after_bucket(size_t device) {
-  return one_processor_ ? BucketPrograms() : latest_->promise(device, latest_);
+  return one_processor_ ? BucketPrograms() : latest_->bucket_programs(device, latest_);
 }
 
 void SharedMemoryReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) {
@@ -356,7 +356,7 @@ void SharedMemoryReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool
     work_->sums.push_back(std::make_unique<PieceSum>(work_->grads, work_->pieces, worker, sum_dtype_));
   }
   // Asked for twice after one backward: the second time nobody arrives before the end.
-  if (!latest_ || latest_->is_posted()) latest_ = free_pass();
+  if (!latest_ || latest_->is_posted()) latest_ = free_reduction();
   consumer->before_sums(devices_);
   const bool brief =
       !waits && (work_->num_elements <= kBriefElements || one_processor_) &&
@@ -367,7 +367,7 @@ void SharedMemoryReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool
 }
 
 void SharedMemoryReducer::wait() {
-  for (const auto &pass : passes_)
+  for (const auto &pass : reductions_)
     if (!pass->free()) pass->clear();
 }
 

@@ -13,7 +13,7 @@
 
 namespace cohort {
 
-class SharedMemoryReducer final : public Reducer {
+class SharedMemoryReducer final : public GradientReducer {
  public:
   // `sum_dtype`: as type_of_sum() wants it.
   SharedMemoryReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
@@ -24,17 +24,17 @@ class SharedMemoryReducer final : public Reducer {
   void wait() override;
 
  private:
-  class Pass;
+  class Reduction;
   struct Work;
   void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) override;
-  const std::shared_ptr<Pass> &free_pass();
+  const std::shared_ptr<Reduction> &free_reduction();
 
   const bool one_processor_;  // nothing runs at the same time
   const ExchangeDevices devices_;
   const Dtype sum_dtype_;
   const std::shared_ptr<Work> work_;
-  std::vector<std::shared_ptr<Pass>> passes_;
-  std::shared_ptr<Pass> latest_;  // of the latest backward
+  std::vector<std::shared_ptr<Reduction>> reductions_;
+  std::shared_ptr<Reduction> latest_;  // of the latest backward
 };
 
 }  // namespace cohort

@@ -94,8 +94,8 @@ Rounding make_rounding(int32_t code) {
   return Rounding(code);
 }
 
-std::vector<Slice> split_batch(int64_t batch_size, const std::vector<double> &workload, size_t num_devices,
-                               Rounding rounding) {
+std::vector<BatchSlice> split_batch(int64_t batch_size, const std::vector<double> &workload, size_t num_devices,
+                                    Rounding rounding) {
   if (num_devices == 0) throw Error(Code::kInvalidArgument, "contexts: expected at least one, found none", "contexts");
   if (!workload.empty() && workload.size() != num_devices) {
     throw Error(Code::kInvalidArgument,
@@ -113,7 +113,7 @@ std::vector<Slice> split_batch(int64_t batch_size, const std::vector<double> &wo
   const std::vector<double> shares = shares_of(batch_size, weights);
   const std::vector<int64_t> sizes = rounding == Rounding::kBalanced ? balanced_sizes(batch_size, shares)
                                                                      : rounded_sizes(batch_size, shares, rounding);
-  std::vector<Slice> slices;
+  std::vector<BatchSlice> slices;
   int64_t end = 0;
   for (size_t i = 0; i < num_devices; ++i) {
     const int64_t begin = end;
@@ -125,7 +125,7 @@ std::vector<Slice> split_batch(int64_t batch_size, const std::vector<double> &wo
   return slices;
 }
 
-void check_slices(const std::vector<Slice> &slices, size_t num_devices) {
+void check_slices(const std::vector<BatchSlice> &slices, size_t num_devices) {
   if (slices.size() != num_devices) {
     throw Error(Code::kInvalidArgument,
                 text("slices: expected one for each of ", num_devices, " contexts, found ", slices.size()), "slices");
@@ -177,7 +177,7 @@ std::vector<int> batch_axes(const DataDescs &descs, int64_t *batch_size) {
   return axes;
 }
 
-DataDescs slice_descs(const DataDescs &descs, const std::vector<int> &axes, const Slice &slice) {
+DataDescs slice_descs(const DataDescs &descs, const std::vector<int> &axes, const BatchSlice &slice) {
   if (axes.size() != descs.size()) {
     throw Error(Code::kInvalidArgument,
                 text("axes: expected one for each of ", descs.size(), " descriptors, found ", axes.size()), "axes");

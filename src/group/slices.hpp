@@ -17,22 +17,22 @@ enum class Rounding : int32_t { kHalfUp = 0, kHalfEven = 1, kBalanced = 2 };
 Rounding make_rounding(int32_t code);  // kInvalidArgument
 
 // Samples [begin, end) along a batch axis.
-struct Slice {
+struct BatchSlice {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t size() const { return end - begin; }
-  bool operator==(const Slice &other) const { return begin == other.begin && end == other.end; }
-  bool operator!=(const Slice &other) const { return !(*this == other); }
+  bool operator==(const BatchSlice &other) const { return begin == other.begin && end == other.end; }
+  bool operator!=(const BatchSlice &other) const { return !(*this == other); }
 };
 
 // WRK-01..06: one slice per device, contiguous from 0. An empty workload stands for equal shares. Throws
 // kInvalidArgument where a slice would be empty, a workload is no positive finite number, or their number is not
 // num_devices.
-std::vector<Slice> split_batch(int64_t batch_size, const std::vector<double> &workload, size_t num_devices,
-                               Rounding rounding);
+std::vector<BatchSlice> split_batch(int64_t batch_size, const std::vector<double> &workload, size_t num_devices,
+                                    Rounding rounding);
 
 // WRK-07: slices given by the caller; one per device, not empty, ascending, contiguous from 0. kInvalidArgument.
-void check_slices(const std::vector<Slice> &slices, size_t num_devices);
+void check_slices(const std::vector<BatchSlice> &slices, size_t num_devices);
 
 // What a group is told of one array of a batch (DSC-01).
 struct DataDesc {
@@ -56,6 +56,6 @@ int batch_axis(const std::string &layout);
 std::vector<int> batch_axes(const DataDescs &descs, int64_t *batch_size);
 
 // DSC-06: the same descriptors for one slice. axis -1: as it is.
-DataDescs slice_descs(const DataDescs &descs, const std::vector<int> &axes, const Slice &slice);
+DataDescs slice_descs(const DataDescs &descs, const std::vector<int> &axes, const BatchSlice &slice);
 
 }  // namespace cohort

@@ -59,7 +59,7 @@ StagedReducer::StagedReducer(const ExchangeParams &params, const GradientBuckets
 
 StagedReducer::StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets,
                              const ExchangeDevices &devices, const ExchangeDevice &store, Dtype sum_dtype)
-    : Reducer(params, buckets, store.queue->num_threads()),
+    : GradientReducer(params, buckets, store.queue->num_threads()),
       devices_(devices),
       sum_dtype_(sum_dtype),
       queue_(store.queue),
@@ -130,7 +130,7 @@ void StagedReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool repla
   }
 
   try {
-    hand_out(*consumer, replace_gradients);
+    broadcast(*consumer, replace_gradients);
   } catch (...) {  // the devices do not wait for what is queued: nothing of it may be left
     queue_->finish();
     for (size_t d = 0; d < devices_.size(); ++d) consumer->fail(d, "its update could not be queued");
@@ -138,7 +138,7 @@ void StagedReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool repla
   }
 }
 
-void StagedReducer::hand_out(SumConsumer &consumer, bool replace_gradients) {
+void StagedReducer::broadcast(SumConsumer &consumer, bool replace_gradients) {
   const std::shared_ptr<Event> summed = queue_->record();
   for (const ExchangeDevice &device : devices_) {
     if (device.queue != queue_) device.queue->wait(summed);

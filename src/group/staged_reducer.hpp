@@ -10,7 +10,7 @@
 
 namespace cohort {
 
-class StagedReducer final : public Reducer {
+class StagedReducer final : public GradientReducer {
  public:
   // The first cpu device's queue does the work; a queue of its own does where there is none.
   // `sum_dtype`: as type_of_sum() wants it.
@@ -26,7 +26,7 @@ class StagedReducer final : public Reducer {
   StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
                 const ExchangeDevice &store, Dtype sum_dtype);
   void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) override;
-  void hand_out(SumConsumer &consumer, bool replace_gradients);
+  void broadcast(SumConsumer &consumer, bool replace_gradients);
   const std::shared_ptr<Sums> &free_sums();
 
   const ExchangeDevices devices_;

@@ -20,8 +20,8 @@ WeightMirrors::WeightMirrors(const ExchangeParams &params, bool wanted) : params
   }
 }
 
-void WeightMirrors::bring_down(size_t num_copies, const ExchangeDevices &devices,
-                               const std::shared_ptr<const void> &owner) const {
+void WeightMirrors::copy_to_host(size_t num_copies, const ExchangeDevices &devices,
+                                 const std::shared_ptr<const void> &owner) const {
   for (size_t p = 0; any_ && p < params_.size(); ++p) {
     for (size_t d = 0; d < num_copies; ++d) {
       const NDArray &weight = params_[p].weights[d], &mirror = mirrored_[p].weights[d];
@@ -32,7 +32,7 @@ void WeightMirrors::bring_down(size_t num_copies, const ExchangeDevices &devices
   }
 }
 
-void WeightMirrors::take_up(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const {
+void WeightMirrors::copy_to_devices(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const {
   for (size_t p = 0; any_ && p < params_.size(); ++p) {
     for (size_t d = 0; d < devices.size(); ++d) {
       const NDArray &weight = params_[p].weights[d], &mirror = mirrored_[p].weights[d];
@@ -56,7 +56,7 @@ void WeightMirrors::note_versions() {
     for (size_t d = 0; d < versions_[p].size(); ++d) versions_[p][d] = params_[p].weights[d].version();
 }
 
-SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const Reducer &reducer,
+SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const GradientReducer &reducer,
                                    const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
     : weights_(std::move(weights)),
       pieces_(reducer.pieces()),
@@ -66,7 +66,7 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
     labels_.push_back(optimizer->name() + " '" + param.name + "'");
     infos_.emplace_back(SpanKind::kUpdate, param.name, optimizer->name());
   }
-  if (optimizer->updates_whole() && !on_devices_) make_wholes(reducer, *optimizer);
+  if (optimizer->updates_whole() && !on_devices_) make_whole_params(reducer, *optimizer);
   for (const Worker &worker : reducer.workers()) {
     Kernels &kernels = kernels_.emplace_back();
     if (on_devices_) {
@@ -90,7 +90,7 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
 }
 
 // Any worker may come to run a parameter's kernel: it is made for the one with most threads.
-void SummedUpdatePlan::make_wholes(const Reducer &reducer, const Optimizer &optimizer) {
+void SummedUpdatePlan::make_whole_params(const GradientReducer &reducer, const Optimizer &optimizer) {
   const Worker *most = &reducer.workers()[0];
   for (const Worker &worker : reducer.workers())
     if (worker.num_threads > most->num_threads) most = &worker;
@@ -100,7 +100,7 @@ void SummedUpdatePlan::make_wholes(const Reducer &reducer, const Optimizer &opti
     for (const Piece &piece : bucket) ++num_pieces_[size_t(piece.param)];
   for (size_t p = 0; p < params.size(); ++p) {
     const NDArray &weight = params[p].weights[0];
-    Whole &whole = wholes_.emplace_back();
+    WholeParam &whole = wholes_.emplace_back();
     name_allocation(
         [&] {
           whole.kernel = optimizer.make_kernel(most->context, weight.dtype(), weight.shape(), most->num_threads);
@@ -113,14 +113,14 @@ void SummedUpdatePlan::make_wholes(const Reducer &reducer, const Optimizer &opti
 // The sum of the whole parameter, once its last piece is there; else null.
 const void *SummedUpdatePlan::gather(const Piece &piece, const void *sum, std::atomic<int> *missing) const {
   const size_t param = size_t(piece.param), size = dtype_size(weights_->params()[param].weights[0].dtype());
-  const Whole &whole = wholes_[param];
+  const WholeParam &whole = wholes_[param];
   if (!whole.sum) return sum;
   auto *const all = static_cast<char *>(whole.sum->data());
   std::memcpy(all + size_t(piece.begin) * size, sum, size_t(piece.count) * size);
   return missing[param].fetch_sub(1, std::memory_order_acq_rel) == 1 ? all : nullptr;
 }
 
-void SummedUpdatePlan::make_bound(size_t worker, const Worker &who, const Reducer &reducer,
+void SummedUpdatePlan::make_bound(size_t worker, const Worker &who, const GradientReducer &reducer,
                                   const Optimizer &optimizer) {
   if (worker >= slots_.num_copies()) return;
   for (const std::vector<Piece> &bucket : *pieces_) {
@@ -173,7 +173,7 @@ void SummedUpdatePlan::update_piece(size_t worker, size_t bucket, size_t index, 
   }
 }
 
-void SummedUpdatePlan::hand_out(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const {
+void SummedUpdatePlan::broadcast(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const {
   if (!on_devices_ || slots_.num_copies() == devices.size()) return;
   for (const ExchangeParam &param : weights_->params()) {
     for (size_t d = 1; d < devices.size(); ++d) {
@@ -232,12 +232,12 @@ Program SummedUpdate::steps(size_t worker) {
 void SummedUpdate::before_sums(const ExchangeDevices &devices) {
   const std::vector<int> &wanted = plan_->pieces_to_gather();
   for (size_t p = 0; p < wanted.size(); ++p) missing_[p].store(wanted[p], std::memory_order_relaxed);
-  plan_->weights().bring_down(plan_->slots().num_copies(), devices, plan_);
+  plan_->weights().copy_to_host(plan_->slots().num_copies(), devices, plan_);
 }
 
 void SummedUpdate::after_sums(const ExchangeDevices &devices) {
-  plan_->weights().take_up(devices, plan_);
-  plan_->hand_out(devices, plan_);
+  plan_->weights().copy_to_devices(devices, plan_);
+  plan_->broadcast(devices, plan_);
 }
 
 void SummedUpdate::consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) {

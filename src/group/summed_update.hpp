@@ -26,8 +26,8 @@ class WeightMirrors {
   const ExchangeParams &mirrored() const { return mirrored_; }
   const ExchangeParams &params() const { return params_; }
   // Queue the copies; `owner` holds this. `num_copies`: of each parameter, those that an update starts from.
-  void bring_down(size_t num_copies, const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
-  void take_up(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
+  void copy_to_host(size_t num_copies, const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
+  void copy_to_devices(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
   // Around an update: which weights are others than their mirrors; and that they are the same now.
   void find_changed();
   void note_versions();
@@ -43,7 +43,7 @@ class WeightMirrors {
 // What updates work with, made once: kernels for each worker, states. No queue: work that is queued owns it.
 class SummedUpdatePlan {
  public:
-  SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const Reducer &reducer,
+  SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const GradientReducer &reducer,
                    const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
 
   bool fits(const Optimizer &optimizer, UpdateMode mode) const { return slots_.fits(optimizer, mode); }
@@ -63,15 +63,15 @@ class SummedUpdatePlan {
   void append_steps(size_t worker, std::vector<Step> *steps) const;
   // After all that: the first device's queue hands out what was updated there alone; it does not wait for the others,
   // which have come to the sums.
-  void hand_out(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
+  void broadcast(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
 
  private:
   // Of a parameter that is updated as a whole: by whoever brings its last piece, one at a time.
-  struct Whole {
+  struct WholeParam {
     std::unique_ptr<UpdateKernel> kernel;
     std::shared_ptr<Memory> sum;  // of all pieces; null: there is one
   };
-  void make_wholes(const Reducer &reducer, const Optimizer &optimizer);
+  void make_whole_params(const GradientReducer &reducer, const Optimizer &optimizer);
   const void *gather(const Piece &piece, const void *sum, std::atomic<int> *missing) const;
 
   struct Kernels {  // of one worker
@@ -80,14 +80,14 @@ class SummedUpdatePlan {
     // Of a worker that is a device: of each parameter with gradients, bound to its arrays.
     std::vector<std::pair<size_t, std::unique_ptr<UpdateKernel>>> bound;
   };
-  void make_bound(size_t worker, const Worker &who, const Reducer &reducer, const Optimizer &optimizer);
+  void make_bound(size_t worker, const Worker &who, const GradientReducer &reducer, const Optimizer &optimizer);
 
   const std::shared_ptr<WeightMirrors> weights_;
   const std::shared_ptr<const Pieces> pieces_;
   const UpdateSlots slots_;
   const bool on_devices_;
   std::vector<Kernels> kernels_;
-  std::vector<Whole> wholes_;  // of each parameter, or none
+  std::vector<WholeParam> wholes_;  // of each parameter, or none
   std::vector<int> num_pieces_;
   std::vector<std::string> labels_;  // of each parameter
   std::deque<WorkInfo> infos_;       // likewise

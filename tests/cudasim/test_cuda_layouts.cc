@@ -235,8 +235,8 @@ std::map<std::string, std::vector<float>> trained(const Symbol &symbol, const st
       heads[d].emplace_back(random_of(execs[d]->outputs()[i].shape(), 90 + i, 4).copy_to(contexts[d]));
     }
   }
-  Executor::forward_together(execs, true);
-  Executor::backward_together(execs, heads, [](size_t) { return BucketPrograms(); });
+  Executor::forward_all(execs, true);
+  Executor::backward_all(execs, heads, [](size_t) { return BucketPrograms(); });
   std::map<std::string, std::vector<float>> all;
   for (size_t d = 0; d < contexts.size(); ++d) {
     const Executor &exec = *execs[d];

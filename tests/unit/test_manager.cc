@@ -54,7 +54,7 @@ ManagerBatch batch_of(const std::string &key, int64_t length, int64_t size = 5) 
 TEST(buckets_are_made_once_and_share_parameters) {
   int num_calls = 0;
   Manager manager(network(""), data_of(5, 8), label_of(5), options_for(true, &num_calls));
-  CHECK(manager.slices() == (std::vector<Slice>{{0, 2}, {2, 5}}));
+  CHECK(manager.slices() == (std::vector<BatchSlice>{{0, 2}, {2, 5}}));
   for (const char *key : {"8", "3", "8", "3"}) {
     manager.load(batch_of(key, key[0] - '0'));
     manager.forward(1);

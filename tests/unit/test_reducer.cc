@@ -54,7 +54,7 @@ class Collector final : public SumConsumer {
   std::atomic<int> num_failed_{0};
 };
 
-std::unique_ptr<Reducer> make_reducer(const Devices &devices, const GradientBuckets &buckets) {
+std::unique_ptr<GradientReducer> make_reducer(const Devices &devices, const GradientBuckets &buckets) {
   bool on_host = true;
   for (const ExchangeDevice &device : devices.devices) on_host = on_host && device.context.on_host();
   if (on_host) return std::make_unique<SharedMemoryReducer>(devices.params, buckets, devices.devices);
@@ -69,7 +69,7 @@ TEST(each_sum_is_given_once_whoever_wants_it) {
   for (const DevicesOptions &kind : kKinds) {
     Devices devices(kind);
     const GradientBuckets buckets = choose_buckets(devices.params, int(devices.params.size()), 60000);
-    const std::unique_ptr<Reducer> reducer = make_reducer(devices, buckets);
+    const std::unique_ptr<GradientReducer> reducer = make_reducer(devices, buckets);
     const auto collector = std::make_shared<Collector>(reducer->pieces());
     for (int step = 0; step < 6; ++step) {
       devices.backward(*reducer, buckets.ends, step);
@@ -88,7 +88,7 @@ TEST(all_reduced_gradients_are_the_sums_on_every_device) {
   for (const DevicesOptions &kind : kKinds) {
     Devices devices(kind);
     const GradientBuckets buckets = choose_buckets(devices.params, int(devices.params.size()), 1);
-    const std::unique_ptr<Reducer> reducer = make_reducer(devices, buckets);
+    const std::unique_ptr<GradientReducer> reducer = make_reducer(devices, buckets);
     const auto collector = std::make_shared<Collector>(reducer->pieces());
     devices.backward(*reducer, buckets.ends, 3);
     reducer->all_reduce(collector);
@@ -107,7 +107,7 @@ TEST(a_consumer_is_told_of_every_device_that_gets_no_sums) {
   for (const DevicesOptions &kind : kKinds) {
     Devices devices(kind);
     const GradientBuckets buckets = choose_buckets(devices.params, int(devices.params.size()), 1);
-    const std::unique_ptr<Reducer> reducer = make_reducer(devices, buckets);
+    const std::unique_ptr<GradientReducer> reducer = make_reducer(devices, buckets);
     const auto collector = std::make_shared<Collector>(reducer->pieces());
     devices.params[0].grads[1].fail("planted");
     reducer->reduce(collector);

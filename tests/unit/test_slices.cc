@@ -15,10 +15,10 @@ constexpr Rounding kUp = Rounding::kHalfUp, kEven = Rounding::kHalfEven, kBalanc
 
 // Lengths of the slices as text, "3 2"; checks that the split covers the batch without gaps.
 std::string sizes(int64_t batch, const std::vector<double> &workload, Rounding rounding, size_t n = 0) {
-  const std::vector<Slice> slices = split_batch(batch, workload, n ? n : workload.size(), rounding);
+  const std::vector<BatchSlice> slices = split_batch(batch, workload, n ? n : workload.size(), rounding);
   std::string out;
   int64_t end = 0;
-  for (const Slice &slice : slices) {
+  for (const BatchSlice &slice : slices) {
     CHECK_EQ(slice.begin, end);
     end = slice.end;
     out += (out.empty() ? "" : " ") + std::to_string(slice.size());

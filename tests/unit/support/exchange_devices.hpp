@@ -126,7 +126,7 @@ struct Devices {
   }
 
   // Writes gradients bucket by bucket; the devices take different times. `fails`: that device throws half-way. `owner`:
-  // an Exchange or a Reducer.
+  // an Exchange or a GradientReducer.
   template <typename Owner>
   void backward(Owner &owner, const std::vector<int> &ends, int step, int fails = -1) {
     owner.begin_backward();

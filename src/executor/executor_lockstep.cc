@@ -16,47 +16,47 @@
 namespace cohort {
 namespace {
 
-using Owners = std::vector<ProgramOwner *>;
+using BoundPlans = std::vector<BoundPlan *>;
 
-void meet(const Owners &owners) {
+void meet(const BoundPlans &bound_plans) {
   std::vector<std::shared_ptr<Event>> ends;
-  for (ProgramOwner *owner : owners) ends.push_back(owner->main_queue().record());
-  for (size_t d = 0; d < owners.size(); ++d) {
+  for (BoundPlan *owner : bound_plans) ends.push_back(owner->main_queue().record());
+  for (size_t d = 0; d < bound_plans.size(); ++d) {
     for (size_t e = 0; e < ends.size(); ++e) {
-      if (e != d) owners[d]->main_queue().wait(ends[e]);
+      if (e != d) bound_plans[d]->main_queue().wait(ends[e]);
     }
   }
 }
 
 // Before anything is queued.
-void check_one_order(const Owners &owners, bool backward) {
-  for (const ProgramOwner *owner : owners) {
-    if (owner->meeting_nodes(backward) == owners[0]->meeting_nodes(backward)) continue;
+void check_one_order(const BoundPlans &bound_plans, bool backward) {
+  for (const BoundPlan *owner : bound_plans) {
+    if (owner->sync_nodes(backward) == bound_plans[0]->sync_nodes(backward)) continue;
     throw Error(Code::kUnsupported, "layers that exchange statistics do not come in one order on all devices");
   }
 }
 
 // advance(device, end) queues the device's steps up to `end`, of forward or of backward.
 template <typename Advance>
-void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(const Plan &), Failures *failures,
-                      Advance &&advance) {
+void run_between_syncs(const BoundPlans &bound_plans, bool backward, size_t num_steps(const Plan &), Failures *failures,
+                       Advance &&advance) {
   std::vector<std::vector<size_t>> stops;
-  for (ProgramOwner *owner : owners) {
-    stops.push_back(owner->meetings(backward));
+  for (BoundPlan *owner : bound_plans) {
+    stops.push_back(owner->sync_points(backward));
     stops.back().push_back(num_steps(owner->plan()));
   }
-  const size_t num_meetings = stops[0].size() - 1;
-  if (num_meetings > 0) meet(owners);  // the blocks of the pass before have been read
-  for (size_t m = 0; m <= num_meetings; ++m) {
-    for (size_t d = 0; d < owners.size(); ++d) {
+  const size_t num_syncs = stops[0].size() - 1;
+  if (num_syncs > 0) meet(bound_plans);  // the blocks of the pass before have been read
+  for (size_t m = 0; m <= num_syncs; ++m) {
+    for (size_t d = 0; d < bound_plans.size(); ++d) {
       if (failures->failed(d)) continue;
       failures->attempt(d, [&] {
         advance(d, stops[d][m]);
-        if (m < num_meetings) owners[d]->publish_share(backward, m);
+        if (m < num_syncs) bound_plans[d]->find_part(backward, m);
       });
-      if (failures->failed(d)) owners[d]->give_up(backward, m);
+      if (failures->failed(d)) bound_plans[d]->give_up(backward, m);
     }
-    if (m < num_meetings) meet(owners);
+    if (m < num_syncs) meet(bound_plans);
   }
 }
 
@@ -94,13 +94,13 @@ std::shared_ptr<Replicas> Executor::make_replicas(const Symbol &symbol, size_t n
   return meets ? std::make_shared<Replicas>(num) : nullptr;
 }
 
-void Executor::forward_together(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train) {
+void Executor::forward_all(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train) {
   try_forward(executors, is_train).rethrow();
 }
 
-void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &executors,
-                                 const std::vector<std::vector<ArraySlice>> &head_grads,
-                                 const std::function<BucketPrograms(size_t executor)> &after_bucket) {
+void Executor::backward_all(const std::vector<std::shared_ptr<Executor>> &executors,
+                            const std::vector<std::vector<ArraySlice>> &head_grads,
+                            const std::function<BucketPrograms(size_t executor)> &after_bucket) {
   try_backward(executors, head_grads, /* is_train */ true, after_bucket).rethrow();
 }
 
@@ -111,14 +111,14 @@ void Executor::begin_all(const std::vector<std::shared_ptr<Executor>> &executors
   try {
     for (; d < executors.size(); ++d) begin(d);
   } catch (const std::exception &failure) {
-    while (d-- > 0) executors[d]->impl_->give_up_pass(backward, failure.what());
+    while (d-- > 0) executors[d]->impl_->abandon_pass(backward, failure.what());
     throw;
   }
 }
 
 Failures Executor::try_forward(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train) {
   Failures failures(executors.size());
-  std::deque<Impl::InPass> passes;
+  std::deque<Impl::PassGuard> passes;
   if (executors[0]->impl_->parts) {
     std::vector<ValueShapedParts *> all;
     for (const auto &executor : executors) {
@@ -138,18 +138,18 @@ Failures Executor::try_forward(const std::vector<std::shared_ptr<Executor>> &exe
     for (size_t d = 0; d < executors.size(); ++d) failures.attempt(d, [&] { executors[d]->forward(is_train); });
     return failures;
   }
-  Owners owners;
+  BoundPlans bound_plans;
   for (const auto &executor : executors) {
     executor->check_arguments();
     passes.emplace_back(executor->impl_.get(), "forward");
-    owners.push_back(&executor->impl_->program_of_forward(is_train));
+    bound_plans.push_back(&executor->impl_->program_of_forward(is_train));
   }
-  check_one_order(owners, /* backward */ false);
+  check_one_order(bound_plans, /* backward */ false);
   begin_all(executors, /* backward */ false, [&](size_t d) { executors[d]->impl_->start_forward(is_train); });
   std::vector<Impl::Progress> progress(executors.size());
-  run_in_stretches(owners, /* backward */ false, forward_steps, &failures, [&](size_t d, size_t end) {
+  run_between_syncs(bound_plans, /* backward */ false, forward_steps, &failures, [&](size_t d, size_t end) {
     Impl &self = *executors[d]->impl_;
-    self.run_pass(*owners[d], /* backward */ false, [&] { self.forward_to(*owners[d], end, &progress[d]); });
+    self.run_pass(*bound_plans[d], /* backward */ false, [&] { self.forward_to(*bound_plans[d], end, &progress[d]); });
   });
   return failures;
 }
@@ -165,50 +165,50 @@ Failures Executor::try_backward(const std::vector<std::shared_ptr<Executor>> &ex
     }
     return failures;
   }
-  std::deque<Impl::InPass> passes;
+  std::deque<Impl::PassGuard> passes;
   for (const auto &executor : executors) passes.emplace_back(executor->impl_.get(), "backward");
   if (front.parts) {
     std::vector<ValueShapedParts *> all;
     for (const auto &executor : executors) all.push_back(executor->impl_->parts.get());
     return ValueShapedParts::backward(all, head_grads, is_train);
   }
-  Owners owners;
+  BoundPlans bound_plans;
   bool forward_again = false;
   for (const auto &executor : executors) {
     bool again = false;
-    owners.push_back(&executor->impl_->backward_program(is_train, &again));
+    bound_plans.push_back(&executor->impl_->backward_program(is_train, &again));
     forward_again = forward_again || again;
   }
-  for (const bool backward : {false, true}) check_one_order(owners, backward);
+  for (const bool backward : {false, true}) check_one_order(bound_plans, backward);
   if (forward_again) {
     begin_all(executors, /* backward */ false, [&](size_t d) {
       Impl &self = *executors[d]->impl_;
-      owners[d]->begin_forward();
-      self.last = owners[d];
-      self.run_pass(*owners[d], /* backward */ false, [&] { owners[d]->draw_again(); });
+      bound_plans[d]->begin_forward();
+      self.last = bound_plans[d];
+      self.run_pass(*bound_plans[d], /* backward */ false, [&] { bound_plans[d]->rewind_random(); });
     });
-    run_in_stretches(owners, /* backward */ false, forward_steps, &failures,
-                     [&, begins = std::vector<size_t>(owners.size())](size_t d, size_t end) mutable {
-                       executors[d]->impl_->run_pass(*owners[d], /* backward */ false,
-                                                     [&] { owners[d]->run_forward(begins[d], end); });
-                       begins[d] = end;
-                     });
+    run_between_syncs(bound_plans, /* backward */ false, forward_steps, &failures,
+                      [&, begins = std::vector<size_t>(bound_plans.size())](size_t d, size_t end) mutable {
+                        executors[d]->impl_->run_pass(*bound_plans[d], /* backward */ false,
+                                                      [&] { bound_plans[d]->run_forward(begins[d], end); });
+                        begins[d] = end;
+                      });
     if (failures.any()) return failures;
     for (size_t d = 0; d < executors.size(); ++d) {
       Impl &self = *executors[d]->impl_;
-      owners[d]->draw_on();
-      self.forward_ran(*owners[d], self.last_is_train && is_train);
+      bound_plans[d]->skip_random();
+      self.forward_ran(*bound_plans[d], self.last_is_train && is_train);
     }
   }
-  for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->give_head_gradients(*owners[d], head_grads[d]);
-  begin_all(executors, /* backward */ true, [&](size_t d) { executors[d]->impl_->start_backward(*owners[d]); });
+  for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->set_head_gradients(*bound_plans[d], head_grads[d]);
+  begin_all(executors, /* backward */ true, [&](size_t d) { executors[d]->impl_->start_backward(*bound_plans[d]); });
   std::vector<Impl::Progress> progress(executors.size());
   std::vector<BucketPrograms> programs;
   for (size_t d = 0; d < executors.size(); ++d) programs.push_back(after_bucket(d));
-  run_in_stretches(owners, /* backward */ true, backward_steps, &failures, [&](size_t d, size_t end) {
+  run_between_syncs(bound_plans, /* backward */ true, backward_steps, &failures, [&](size_t d, size_t end) {
     Impl &self = *executors[d]->impl_;
-    self.run_pass(*owners[d], /* backward */ true,
-                  [&] { self.backward_to(*owners[d], end, programs[d], &progress[d]); });
+    self.run_pass(*bound_plans[d], /* backward */ true,
+                  [&] { self.backward_to(*bound_plans[d], end, programs[d], &progress[d]); });
   });
   return failures;
 }

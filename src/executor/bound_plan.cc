@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/program.hpp"
+#include "executor/bound_plan.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -16,34 +16,34 @@ constexpr size_t kMostMappedBytes = size_t(2) << 20;  // of files, whose pages a
 
 }  // namespace
 
-Family::Member &Family::member(const Context &context, int num_threads) {
-  for (Member &m : members) {
+SharedArenas::DeviceArena &SharedArenas::arena_on(const Context &context, int num_threads) {
+  for (DeviceArena &m : devices) {
     if (m.device->context() == context) return m;
   }
-  Member fresh;
-  fresh.device = get_device(context);
+  DeviceArena made;
+  made.device = get_device(context);
   QueueOptions options;
   options.num_threads = num_threads;
-  fresh.queue = fresh.device->create_queue(options);
-  register_queue(fresh.queue);
-  timeline->add(fresh.queue);
-  members.push_back(std::move(fresh));
-  return members.back();
+  made.queue = made.device->create_queue(options);
+  register_queue(made.queue);
+  timeline->add(made.queue);
+  devices.push_back(std::move(made));
+  return devices.back();
 }
 
-void Family::join(const Family &other) {
-  for (const Member &theirs : other.members) {
-    const auto is_same = [&](const Member &m) { return m.device == theirs.device; };
-    if (std::none_of(members.begin(), members.end(), is_same))
-      members.push_back({theirs.device, theirs.queue, nullptr});
+void SharedArenas::join(const SharedArenas &other) {
+  for (const DeviceArena &theirs : other.devices) {
+    const auto is_same = [&](const DeviceArena &m) { return m.device == theirs.device; };
+    if (std::none_of(devices.begin(), devices.end(), is_same))
+      devices.push_back({theirs.device, theirs.queue, nullptr});
   }
 }
 
-void Family::reserve(size_t index, size_t bytes) {
-  Member &m = members[index];
+void SharedArenas::reserve(size_t index, size_t bytes) {
+  DeviceArena &m = devices[index];
   if (bytes == 0 || (m.arena && m.arena->bytes() >= bytes)) return;
   std::shared_ptr<Memory> larger = m.device->allocate(bytes);
-  for (const Member &other : members) other.queue->finish();  // the old arena may be in use
+  for (const DeviceArena &other : devices) other.queue->finish();  // the old arena may be in use
   // What the latest pass has left there is for its backward pass.
   if (m.arena && num_passes > 0) {
     m.queue->copy(larger->data(), m.arena->data(), m.arena->bytes(), m.arena);
@@ -53,54 +53,54 @@ void Family::reserve(size_t index, size_t bytes) {
   ++generation;
 }
 
-std::shared_ptr<Derived> Family::reorder_of(size_t member, const NDArray &source, const TensorSpec &from,
-                                            const TensorSpec &to) {
+std::shared_ptr<DerivedConstant> SharedArenas::reorder_of(size_t device, const NDArray &source, const TensorSpec &from,
+                                                          const TensorSpec &to) {
   const auto same = [](const TensorSpec &a, const TensorSpec &b) {
     return a.shape == b.shape && a.dtype == b.dtype && same_layout(a.layout, b.layout);
   };
   reordered.erase(std::remove_if(reordered.begin(), reordered.end(), [](const auto &entry) { return entry.expired(); }),
                   reordered.end());
-  for (const std::weak_ptr<Derived> &entry : reordered) {
-    const std::shared_ptr<Derived> known = entry.lock();
-    if (known && known->member == member && known->source.same_memory(source) && same(known->from, from) &&
+  for (const std::weak_ptr<DerivedConstant> &entry : reordered) {
+    const std::shared_ptr<DerivedConstant> known = entry.lock();
+    if (known && known->device == device && known->source.same_memory(source) && same(known->from, from) &&
         same(known->to, to)) {
       return known;
     }
   }
-  auto fresh = std::make_shared<Derived>();
-  fresh->member = member;
-  fresh->source = source;
-  fresh->from = from;
-  fresh->to = to;
-  reordered.push_back(fresh);
-  return fresh;
+  auto made = std::make_shared<DerivedConstant>();
+  made->device = device;
+  made->source = source;
+  made->from = from;
+  made->to = to;
+  reordered.push_back(made);
+  return made;
 }
 
-void Family::gather(size_t member) {
-  for (size_t m = 0; m < members.size(); ++m) {
-    if (m != member) members[member].queue->wait(members[m].queue->record());
+void SharedArenas::gather(size_t device) {
+  for (size_t m = 0; m < devices.size(); ++m) {
+    if (m != device) devices[device].queue->wait(devices[m].queue->record());
   }
 }
 
-void Family::scatter(size_t member) {
-  if (members.size() == 1) return;
-  const std::shared_ptr<Event> now = members[member].queue->record();
-  for (size_t m = 0; m < members.size(); ++m) {
-    if (m != member) members[m].queue->wait(now);
+void SharedArenas::scatter(size_t device) {
+  if (devices.size() == 1) return;
+  const std::shared_ptr<Event> now = devices[device].queue->record();
+  for (size_t m = 0; m < devices.size(); ++m) {
+    if (m != device) devices[m].queue->wait(now);
   }
 }
 
-ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, const BoundArrays &arrays,
-                           std::shared_ptr<Family> family, std::vector<size_t> members)
+BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, bool is_train, const BoundArrays &arrays,
+                     std::shared_ptr<SharedArenas> arenas, std::vector<size_t> arena_index)
     : plan_(std::move(plan)),
       is_train_(is_train),
       arrays_(arrays),
-      family_(std::move(family)),
-      members_(std::move(members)),
+      arenas_(std::move(arenas)),
+      arena_index_(std::move(arena_index)),
       kept_versions_(plan_->kept_outputs.size()) {
-  for (size_t d = 0; d < members_.size(); ++d) {
+  for (size_t d = 0; d < arena_index_.size(); ++d) {
     try {
-      family_->reserve(members_[d], plan_->arena_bytes[d]);
+      arenas_->reserve(arena_index_[d], plan_->arena_bytes[d]);
     } catch (const Error &error) {
       const bool is_full = error.code() == Code::kOutOfMemory;
       throw Error(error.code(), text("values between nodes: ", error.what(), is_full ? largest_in_arena(int(d)) : ""),
@@ -113,28 +113,28 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
     for (const PlanStep &step : *list) count += step.inputs.size() + step.outputs.size();
   }
   pointers_.resize(count);
-  segments_ = cut_segments(*plan_, members_.size() > 1 && arrays_overlap());
+  segments_ = cut_segments(*plan_, arena_index_.size() > 1 && arrays_overlap());
   ends_.resize(segments_.size());
-  drawing_.resize(members_.size());
+  random_nodes_.resize(arena_index_.size());
   for (size_t s = 0; s < plan_->steps.size(); ++s) {
     const PlanStep &step = plan_->steps[s];
     if (s < plan_->num_forward && arrays_.random->at(size_t(step.node)).seed != 0)
-      drawing_[size_t(step.device)].push_back(size_t(step.node));
+      random_nodes_[size_t(step.device)].push_back(size_t(step.node));
     if (step.kernel->on_caller()) on_caller_.push_back(s);
     if (!step.share_kernel) continue;
     const auto meeting = arrays_.replicas->meeting(step.node, s >= plan_->num_forward, step.share_bytes);
-    meeting->join(arrays_.replica, *family_->members[members_[size_t(step.device)]].device);
-    met_.push_back({s, meeting, FindsPart(step.share_kernel, meeting, arrays_.replica),
-                    UsesParts(step.kernel.get(), meeting), arrays_.replica, Step()});
+    meeting->join(arrays_.replica, *arenas_->devices[arena_index_[size_t(step.device)]].device);
+    sync_steps_.push_back({s, meeting, PublishShare(step.share_kernel, meeting, arrays_.replica),
+                           UseShares(step.kernel.get(), meeting), arrays_.replica, Step()});
   }
-  for (std::vector<size_t> &nodes : drawing_) std::sort(nodes.begin(), nodes.end());
+  for (std::vector<size_t> &nodes : random_nodes_) std::sort(nodes.begin(), nodes.end());
   resolve();
   trace_steps_ = trace_enabled("step");
   if (trace_enabled("plan")) trace_plan();
 }
 
 // Which step of a device takes most at a time, to be told to who has no room for it.
-std::string ProgramOwner::largest_in_arena(int device) const {
+std::string BoundPlan::largest_in_arena(int device) const {
   const PlanStep *largest = nullptr;
   size_t most = 0;
   for (const PlanStep &step : plan_->steps) {
@@ -153,28 +153,28 @@ std::string ProgramOwner::largest_in_arena(int device) const {
   return largest ? text("; the step that needs most is ", largest->label, ", with ", most, " bytes") : std::string();
 }
 
-std::shared_ptr<Derived> ProgramOwner::make_constant(const PlanStep &step) const {
-  const size_t member = members_[size_t(step.device)];
-  std::shared_ptr<Derived> result;
-  if (step.constant_bytes == 0) return std::make_shared<Derived>();
+std::shared_ptr<DerivedConstant> BoundPlan::make_constant(const PlanStep &step) const {
+  const size_t device_index = arena_index_[size_t(step.device)];
+  std::shared_ptr<DerivedConstant> result;
+  if (step.constant_bytes == 0) return std::make_shared<DerivedConstant>();
   if (step.reorder) {
     const Slot &from = plan_->slots[size_t(step.inputs[0])], &to = plan_->slots[size_t(step.outputs[0])];
     const bool is_argument = from.location == ValueLocation::kArgument;
     if (is_argument || from.location == ValueLocation::kAuxiliary) {
       const NDArray &source = (is_argument ? arrays_.args : arrays_.aux)[size_t(from.index)];
-      result = family_->reorder_of(member, source, from.spec, to.spec);
+      result = arenas_->reorder_of(device_index, source, from.spec, to.spec);
     }
   }
-  if (!result) result = std::make_shared<Derived>();
+  if (!result) result = std::make_shared<DerivedConstant>();
   if (!result->memory) {
-    Device &device = *family_->members[member].device;
+    Device &device = *arenas_->devices[device_index].device;
     result->memory = name_allocation([&] { return device.allocate(step.constant_bytes); }, step.label);
   }
   return result;
 }
 
 // Is there memory that is written as one array and used as another, too?
-bool ProgramOwner::arrays_overlap() const {
+bool BoundPlan::arrays_overlap() const {
   struct Range {
     uintptr_t begin, end;
     bool written;
@@ -205,7 +205,7 @@ bool ProgramOwner::arrays_overlap() const {
 }
 
 // One line a step: its label, device, and what it reads and writes.
-void ProgramOwner::trace_plan() const {
+void BoundPlan::trace_plan() const {
   const auto describe = [this](const std::vector<int> &slots) {
     std::string all;
     for (const int index : slots) {
@@ -220,7 +220,7 @@ void ProgramOwner::trace_plan() const {
     return all;
   };
   const auto trace = [&](const char *kind, const PlanStep &step) {
-    const Context &context = family_->members[members_[size_t(step.device)]].device->context();
+    const Context &context = arenas_->devices[arena_index_[size_t(step.device)]].device->context();
     const KernelChoice &choice = step.choice;
     log(LogLevel::kDebug, text("plan: ", kind, ' ', step.label, " on ", context, " from [", describe(step.inputs),
                                "] to [", describe(step.outputs), "]", choice.name.empty() ? "" : " by " + choice.name,
@@ -231,7 +231,7 @@ void ProgramOwner::trace_plan() const {
     trace(i < plan_->num_forward ? "forward" : "backward", plan_->steps[i]);
 }
 
-void *ProgramOwner::address(int index) {
+void *BoundPlan::address(int index) {
   if (index < 0) return nullptr;
   const Slot &slot = plan_->slots[size_t(index)];
   switch (slot.location) {
@@ -246,8 +246,8 @@ void *ProgramOwner::address(int index) {
     case ValueLocation::kConstant:
       return static_cast<char *>(constants_[size_t(slot.index)]->memory->data()) + slot.offset;
     case ValueLocation::kArena: {
-      const Family::Member &member = family_->members[members_[size_t(slot.device)]];
-      return member.arena ? static_cast<char *>(member.arena->data()) + slot.offset : nullptr;
+      const SharedArenas::DeviceArena &on = arenas_->devices[arena_index_[size_t(slot.device)]];
+      return on.arena ? static_cast<char *>(on.arena->data()) + slot.offset : nullptr;
     }
     case ValueLocation::kNowhere:
       break;
@@ -255,10 +255,10 @@ void *ProgramOwner::address(int index) {
   return nullptr;
 }
 
-void ProgramOwner::resolve() {
-  if (generation_ == family_->generation) return;
+void BoundPlan::resolve() {
+  if (generation_ == arenas_->generation) return;
   // Work that is queued still reads the old addresses.
-  for (const Family::Member &member : family_->members) member.queue->finish();
+  for (const SharedArenas::DeviceArena &on : arenas_->devices) on.queue->finish();
   for (Replays *replays : {&replays_, &prologue_replays_})  // a pass needs no memory for what was there once
     for (auto &[steps, replay] : *replays) replay.reset();
   size_t next = 0;
@@ -282,7 +282,7 @@ void ProgramOwner::resolve() {
   };
   fill(plan_->prologue, &prologue_);
   fill(plan_->steps, &steps_);
-  for (Met &met : met_) {
+  for (SyncStep &met : sync_steps_) {
     Step &step = steps_[met.step];
     step.args.shares = &met.meeting->parts_for(arrays_.replica);
     met.find = step;
@@ -295,30 +295,30 @@ void ProgramOwner::resolve() {
     restored_.back().kernel = plan_->steps[s].restorer.get();
     restored_.back().args.scratch = address(plan_->restoring_scratch);
   }
-  generation_ = family_->generation;
+  generation_ = arenas_->generation;
 }
 
 // What it should have written, or changed, is no good.
-void ProgramOwner::fail(const NDArray &array, const char *message) const {
-  if (array) array.fail(message, family_->timeline.get());
+void BoundPlan::fail(const NDArray &array, const char *message) const {
+  if (array) array.fail(message, arenas_->timeline.get());
 }
 
-void ProgramOwner::forget_derived() const {
+void BoundPlan::forget_derived() const {
   for (const auto &constant : constants_) constant->failed.store(true, std::memory_order_release);
 }
 
-bool ProgramOwner::is_written(size_t head) const {
+bool BoundPlan::is_written(size_t head) const {
   return plan_->slots[size_t(plan_->head_slots[head])].location == ValueLocation::kOutput;
 }
 
 // The step behind it fails, too, or is skipped: that tells the arrays.
-void ProgramOwner::found_nothing(const void *met, const char *message) {
-  const auto *self = static_cast<const Met *>(met);
-  self->meeting->not_found(self->replica, message);
+void BoundPlan::share_failed(const void *met, const char *message) {
+  const auto *self = static_cast<const SyncStep *>(met);
+  self->meeting->not_delivered(self->replica, message);
 }
 
-void ProgramOwner::forward_failed(const void *owner, const char *message) {
-  const auto *self = static_cast<const ProgramOwner *>(owner);
+void BoundPlan::forward_failed(const void *owner, const char *message) {
+  const auto *self = static_cast<const BoundPlan *>(owner);
   const BoundArrays &arrays = self->arrays_;
   self->failed_forward_.store(true, std::memory_order_release);
   self->forget_derived();
@@ -329,8 +329,8 @@ void ProgramOwner::forward_failed(const void *owner, const char *message) {
     if (self->is_train_) self->fail(state, message);
 }
 
-void ProgramOwner::backward_failed(const void *owner, const char *message) {
-  const auto *self = static_cast<const ProgramOwner *>(owner);
+void BoundPlan::backward_failed(const void *owner, const char *message) {
+  const auto *self = static_cast<const BoundPlan *>(owner);
   self->failed_backward_.store(true, std::memory_order_release);
   self->forget_derived();
   for (const NDArray &gradient : self->arrays_.grads) self->fail(gradient, message);
@@ -341,7 +341,7 @@ void ProgramOwner::backward_failed(const void *owner, const char *message) {
 
 // Of some nobody knows any more whether they were bad before.
 template <typename Begin>
-void ProgramOwner::begin_writes(bool backward, const std::vector<NDArray> &arrays, Begin &&begin) {
+void BoundPlan::begin_writes(bool backward, const std::vector<NDArray> &arrays, Begin &&begin) {
   try {
     for (size_t i = 0; i < arrays.size(); ++i) begin(i);
   } catch (const std::exception &failure) {
@@ -350,8 +350,8 @@ void ProgramOwner::begin_writes(bool backward, const std::vector<NDArray> &array
   }
 }
 
-void ProgramOwner::begin_forward() {
-  const std::shared_ptr<Timeline> &by = family_->timeline;
+void BoundPlan::begin_forward() {
+  const std::shared_ptr<Timeline> &by = arenas_->timeline;
   for (const NDArray &array : arrays_.args) array.begin_read(by);
   for (const int index : plan_->written_forward) arrays_.args[size_t(index)].begin_change(by);
   for (const NDArray &state : arrays_.aux) is_train_ ? state.begin_change(by) : state.begin_read(by);
@@ -361,8 +361,8 @@ void ProgramOwner::begin_forward() {
   failed_forward_.store(false, std::memory_order_release);
 }
 
-void ProgramOwner::begin_backward() {
-  const std::shared_ptr<Timeline> &by = family_->timeline;
+void BoundPlan::begin_backward() {
+  const std::shared_ptr<Timeline> &by = arenas_->timeline;
   const bool forward_failed = has_failed(/* backward */ false);
   for (const auto *list : {&arrays_.args, &arrays_.aux}) {
     for (const NDArray &array : *list) array.begin_read(by);
@@ -379,41 +379,41 @@ void ProgramOwner::begin_backward() {
   failed_backward_.store(false, std::memory_order_release);
 }
 
-void ProgramOwner::note_draws() {
+void BoundPlan::mark_random() {
   ++arrays_.noted->pass;
-  note_draws_of(0, INT_MAX);
+  mark_random_of(0, INT_MAX);
 }
 
-void ProgramOwner::note_draws_of(int first_node, int last_node) {
+void BoundPlan::mark_random_of(int first_node, int last_node) {
   arrays_.noted->nodes.resize(arrays_.random->size());
   arrays_.noted->pass = std::max<uint64_t>(arrays_.noted->pass, 1);
-  for_streams(first_node, last_node, [](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
+  for_streams(first_node, last_node, [](RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass) {
     *noted = {pass, stream->draws, 0};
   });
 }
 
-void ProgramOwner::draw_again() {
+void BoundPlan::rewind_random() {
   if (arrays_.noted->pass == 0) return;
-  for_streams(0, INT_MAX, [](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
+  for_streams(0, INT_MAX, [](RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass) {
     if (noted->pass != pass) return;
     noted->furthest = stream->draws;
     stream->draws = noted->draws;
   });
 }
 
-void ProgramOwner::draw_on() {
+void BoundPlan::skip_random() {
   if (arrays_.noted->pass == 0) return;
-  for_streams(0, INT_MAX, [](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
+  for_streams(0, INT_MAX, [](RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass) {
     if (noted->pass == pass) stream->draws = std::max(stream->draws, noted->furthest);
   });
 }
 
 // In the order of the queues that draw.
-void ProgramOwner::for_streams(int first_node, int last_node,
-                               void (*fn)(RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass)) {
-  for (size_t d = 0; d < drawing_.size(); ++d) {
-    const auto first = std::lower_bound(drawing_[d].begin(), drawing_[d].end(), size_t(first_node)),
-               end = std::upper_bound(first, drawing_[d].end(), size_t(last_node));
+void BoundPlan::for_streams(int first_node, int last_node,
+                            void (*fn)(RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass)) {
+  for (size_t d = 0; d < random_nodes_.size(); ++d) {
+    const auto first = std::lower_bound(random_nodes_[d].begin(), random_nodes_[d].end(), size_t(first_node)),
+               end = std::upper_bound(first, random_nodes_[d].end(), size_t(last_node));
     if (first == end) continue;
     const auto all = [fn, first, end, self = shared_from_this(), pass = arrays_.noted->pass] {
       for (auto node = first; node != end; ++node)
@@ -427,15 +427,15 @@ void ProgramOwner::for_streams(int first_node, int last_node,
   }
 }
 
-void ProgramOwner::begin_work() {
-  family_->timeline->count_submission();
-  family_->gather(members_[0]);
-  family_->scatter(members_[0]);
+void BoundPlan::begin_work() {
+  arenas_->timeline->count_submission();
+  arenas_->gather(arena_index_[0]);
+  arenas_->scatter(arena_index_[0]);
 }
 
-void ProgramOwner::end_work() { family_->gather(members_[0]); }
+void BoundPlan::end_work() { arenas_->gather(arena_index_[0]); }
 
-void ProgramOwner::run_on(int device, const Program &program) {
+void BoundPlan::run_on(int device, const Program &program) {
   for (size_t i = 0; trace_steps_ && i < program.count; ++i) {
     log(LogLevel::kDebug, text("step: ", program.steps[i].label));
   }
@@ -443,7 +443,7 @@ void ProgramOwner::run_on(int device, const Program &program) {
 }
 
 // Queues steps of one device; those that are the caller's to run are run, after all before them.
-void ProgramOwner::run_part(int device, size_t begin, size_t end, bool brief) {
+void BoundPlan::run_part(int device, size_t begin, size_t end, bool brief) {
   auto here = std::lower_bound(on_caller_.begin(), on_caller_.end(), begin);
   while (begin < end) {
     const size_t stop = here == on_caller_.end() ? end : std::min(end, *here);
@@ -457,7 +457,7 @@ void ProgramOwner::run_part(int device, size_t begin, size_t end, bool brief) {
   }
 }
 
-void ProgramOwner::run_here(int device, size_t index) {
+void BoundPlan::run_here(int device, size_t index) {
   const Step &step = steps_[index];
   const auto failed = index < plan_->num_forward ? forward_failed : backward_failed;
   if (trace_steps_) log(LogLevel::kDebug, text("step: ", step.label));
@@ -476,7 +476,7 @@ void ProgramOwner::run_here(int device, size_t index) {
 
 // Part of a segment has the waits of the whole. Those for a segment that is not in [begin, end) ended with an earlier
 // call.
-void ProgramOwner::enqueue(size_t begin, size_t end, bool brief) {
+void BoundPlan::enqueue(size_t begin, size_t end, bool brief) {
   begin_work();
   const auto first = std::upper_bound(segments_.begin(), segments_.end(), begin,
                                       [](size_t step, const Segment &segment) { return step < segment.end; });
@@ -494,17 +494,17 @@ void ProgramOwner::enqueue(size_t begin, size_t end, bool brief) {
   end_work();
 }
 
-const NDArray &ProgramOwner::source(int index) const {
+const NDArray &BoundPlan::source(int index) const {
   const size_t i = size_t(index);
   return i < arrays_.args.size() ? arrays_.args[i] : arrays_.aux[i - arrays_.args.size()];
 }
 
 // The steps of the prologue whose results are out of date, or are gone and wanted for such.
-std::vector<bool> ProgramOwner::stale_constants() const {
+std::vector<bool> BoundPlan::stale_constants() const {
   std::vector<bool> stale(plan_->prologue.size());
   for (size_t p = stale.size(); p-- > 0;) {
     const PlanStep &step = plan_->prologue[p];
-    Derived &constant = *constants_[p];
+    DerivedConstant &constant = *constants_[p];
     if (constant.memory) {
       std::vector<uint64_t> &seen = constant.versions;
       stale[p] = stale[p] || constant.failed.exchange(false, std::memory_order_acq_rel) || seen.empty();
@@ -522,8 +522,8 @@ std::vector<bool> ProgramOwner::stale_constants() const {
 }
 
 // Those of a step's arrays that lie in files: once it has run there is mostly no more use for their pages.
-ProgramOwner::Mapped ProgramOwner::mapped_sources(size_t prologue_step) const {
-  Mapped mapped;
+BoundPlan::MappedFiles BoundPlan::mapped_sources(size_t prologue_step) const {
+  MappedFiles mapped;
   for (const int index : plan_->prologue[prologue_step].sources) {
     const NDArray &array = source(index);
     if (!array.storage()->has_droppable_pages()) continue;
@@ -534,16 +534,16 @@ ProgramOwner::Mapped ProgramOwner::mapped_sources(size_t prologue_step) const {
 }
 
 // Brings what was derived from constants up to date, some megabytes of parameters in files after the other.
-void ProgramOwner::run_prologue() {
+void BoundPlan::run_prologue() {
   const std::vector<bool> stale = stale_constants();
   const std::vector<PlanStep> &steps = plan_->prologue;
   for (size_t first = 0, end; first < stale.size(); first = end) {
     end = first + 1;
     if (!stale[first]) continue;
-    Mapped mapped = mapped_sources(first);
+    MappedFiles mapped = mapped_sources(first);
     while (end < stale.size() && stale[end] && steps[end].device == steps[first].device &&
            mapped.bytes < kMostMappedBytes) {
-      const Mapped more = mapped_sources(end++);
+      const MappedFiles more = mapped_sources(end++);
       mapped.storage.insert(mapped.storage.end(), more.storage.begin(), more.storage.end());
       mapped.bytes += more.bytes;
     }
@@ -567,27 +567,27 @@ void ProgramOwner::run_prologue() {
   }
 }
 
-void ProgramOwner::begin_stretch() {
+void BoundPlan::begin_steps() {
   resolve();
-  pass_ = ++family_->num_passes;
+  pass_ = ++arenas_->num_passes;
 }
 
-bool ProgramOwner::has_lost_values() const {
+bool BoundPlan::has_lost_values() const {
   if (is_latest()) return false;
   bool lost = plan_->keeps_values;
   for (size_t i = 0; i < kept_versions_.size(); ++i) lost = lost || kept_output(i).version() != kept_versions_[i];
   return lost;
 }
 
-void ProgramOwner::run_forward(size_t begin, size_t end) {
-  begin_stretch();
+void BoundPlan::run_forward(size_t begin, size_t end) {
+  begin_steps();
   for (size_t i = 0; i < kept_versions_.size(); ++i) kept_versions_[i] = kept_output(i).version();
   // Once a pass: later stretches of it have values where the prologue works.
   if (begin == 0 && !plan_->prologue.empty()) run_prologue();
   enqueue(begin, end, plan_->brief_forward);
 }
 
-void ProgramOwner::restore() {
+void BoundPlan::restore() {
   resolve();
   if (restored_.empty()) return;
   begin_work();
@@ -595,86 +595,83 @@ void ProgramOwner::restore() {
   end_work();
 }
 
-void ProgramOwner::run_backward(size_t begin, size_t end) {
-  begin_stretch();
+void BoundPlan::run_backward(size_t begin, size_t end) {
+  begin_steps();
   if (begin == 0 && !plan_->prologue.empty()) run_prologue();  // backward reads arguments as they are (BWD-08)
   enqueue(plan_->num_forward + begin, plan_->num_forward + end, plan_->brief_backward);
 }
 
-void ProgramOwner::run(const Program &program, const std::shared_ptr<const void> &owner) {
-  queue(0).run(program, owner);
-}
+void BoundPlan::run(const Program &program, const std::shared_ptr<const void> &owner) { queue(0).run(program, owner); }
 
-std::vector<size_t> ProgramOwner::meetings(bool backward) const {
+std::vector<size_t> BoundPlan::sync_points(bool backward) const {
   std::vector<size_t> steps;
-  for (const Met &met : met_) {
+  for (const SyncStep &met : sync_steps_) {
     if ((met.step >= plan_->num_forward) == backward) steps.push_back(met.step - (backward ? plan_->num_forward : 0));
   }
   return steps;
 }
 
-std::vector<int> ProgramOwner::meeting_nodes(bool backward) const {
+std::vector<int> BoundPlan::sync_nodes(bool backward) const {
   std::vector<int> nodes;
-  for (const Met &met : met_) {
+  for (const SyncStep &met : sync_steps_) {
     if ((met.step >= plan_->num_forward) == backward) nodes.push_back(plan_->steps[met.step].node);
   }
   return nodes;
 }
 
-void ProgramOwner::publish_share(bool backward, size_t meeting) {
+void BoundPlan::find_part(bool backward, size_t meeting) {
   resolve();
-  const size_t first = backward ? meetings(false).size() : 0;
+  const size_t first = backward ? sync_points(false).size() : 0;
   begin_work();
-  const Met &met = met_[first + meeting];
+  const SyncStep &met = sync_steps_[first + meeting];
   const bool brief = backward ? plan_->brief_backward : plan_->brief_forward;
   if (trace_steps_) log(LogLevel::kDebug, text("step: ", met.find.label));
   queue(plan_->steps[met.step].device)
-      .run({&met.find, 1, brief, found_nothing, /* isolated */ false}, {shared_from_this(), &met});
+      .run({&met.find, 1, brief, share_failed, /* contained */ false}, {shared_from_this(), &met});
   end_work();
 }
 
-void ProgramOwner::give_up(bool backward, size_t meeting) noexcept {
-  for (const size_t member : members_) family_->members[member].queue->finish();
+void BoundPlan::give_up(bool backward, size_t meeting) noexcept {
+  for (const size_t index : arena_index_) arenas_->devices[index].queue->finish();
   size_t seen = 0;
-  for (const Met &met : met_) {
+  for (const SyncStep &met : sync_steps_) {
     if ((met.step >= plan_->num_forward) == backward && seen++ >= meeting)
-      met.meeting->not_found(arrays_.replica, "its work has failed");
+      met.meeting->not_delivered(arrays_.replica, "its work has failed");
   }
 }
 
-void ProgramOwner::copy_to_slot(int index, const ArraySlice &source) {
+void BoundPlan::copy_to_slot(int index, const ArraySlice &source) {
   const Slot &slot = plan_->slots[size_t(index)];
-  const size_t m = members_[size_t(slot.device)];
-  Family::Member &member = family_->members[m];
+  const size_t m = arena_index_[size_t(slot.device)];
+  SharedArenas::DeviceArena &on = arenas_->devices[m];
   resolve();
   auto memory =
-      std::make_shared<Memory>(member.device->context(), address(index), slot.bytes, [arena = member.arena](void *) {});
-  family_->gather(m);
-  queue_copy(source, NDArray::wrap(std::move(memory), slot.spec.shape, slot.spec.dtype), family_->timeline,
-             *member.queue);
+      std::make_shared<Memory>(on.device->context(), address(index), slot.bytes, [arena = on.arena](void *) {});
+  arenas_->gather(m);
+  queue_copy(source, NDArray::wrap(std::move(memory), slot.spec.shape, slot.spec.dtype), arenas_->timeline, *on.queue);
 }
 
-NDArray ProgramOwner::snapshot(int index) {
+NDArray BoundPlan::snapshot(int index) {
   const Slot &slot = plan_->slots[size_t(index)];
-  Family::Member &member = family_->members[members_[size_t(slot.device)]];
+  SharedArenas::DeviceArena &on = arenas_->devices[arena_index_[size_t(slot.device)]];
   begin_work();
-  member.queue->sync();
-  NDArray copy = NDArray::create(slot.spec.shape, slot.spec.dtype, member.device->context(), false);
+  on.queue->sync();
+  NDArray copy = NDArray::create(slot.spec.shape, slot.spec.dtype, on.device->context(), false);
   if (slot.spec.layout) {
     TensorSpec dense = slot.spec;
     dense.layout = nullptr;
-    const std::unique_ptr<Kernel> reorder = member.device->make_reorder(slot.spec, dense, member.queue->num_threads());
+    const std::unique_ptr<Kernel> reorder = on.device->make_reorder(slot.spec, dense, on.queue->num_threads());
     void *input = address(index), *output = copy.data();
     Step step;
     step.kernel = reorder.get();
     step.args.inputs = &input;
     step.args.outputs = &output;
     step.label = "reorder";
-    member.queue->run({&step, 1, false, nullptr}, nullptr);
-    member.queue->sync();
+    on.queue->run({&step, 1, false, nullptr}, nullptr);
+    on.queue->sync();
   } else {
-    member.queue->copy(copy.data(), address(index), slot.bytes, nullptr);
-    member.queue->sync();
+    on.queue->copy(copy.data(), address(index), slot.bytes, nullptr);
+    on.queue->sync();
   }
   return copy;
 }
