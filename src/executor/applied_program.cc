@@ -19,7 +19,7 @@ NodePtr variable_node(const std::string &name) {
   return node;
 }
 
-// All inputs are arguments, auxiliary states, too: none of them counts as constant.
+// A graph with one operator. All inputs are arguments, auxiliary states too: none counts as a constant.
 struct OneNodeGraph {
   Graph graph;
   Inferred inferred;
@@ -167,7 +167,7 @@ std::shared_ptr<const AppliedProgram> AppliedPrograms::find(std::string_view key
 }
 
 void AppliedPrograms::add(std::string_view key, std::shared_ptr<const AppliedProgram> program) {
-  std::list<Item> item, dropped;  // both are made and ended outside the lock
+  std::list<Item> item, dropped;  // both are allocated and freed outside the lock
   item.push_back({std::string(key), std::move(program)});
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!by_key_.emplace(item.front().key, item.begin()).second) return;  // another thread was faster

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator compiled for arrays of certain shapes and types, staged from the arrays: what applied operators
-// (invoke.hpp) keep and run again. Made by the same passes as the plans of executors, so that layouts, reorders and
-// working memory are theirs, too.
+// One operator compiled for arrays of given shapes and types, without the arrays themselves. Applied operators
+// (invoke.hpp) keep these programs and run them again. The passes that compile executors' plans make them too, so they
+// get the same layouts, reorders and working memory.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,14 @@
 
 namespace cohort {
 
-// What one application needs to know of the operator; shapes and types are complete, those of hidden outputs included.
+// Everything needed to compile one applied operator; shapes and types are complete, including those of hidden outputs.
 struct AppliedOperator {
   const Op *op = nullptr;
-  AttrMap written;  // the attributes as text, and ..
-  Attrs attrs;      // .. parsed
+  AttrMap written;  // the attributes as text
+  Attrs attrs;      // the same attributes, parsed
   bool is_train = false;
-  bool staged = false;  // computes everything before it writes the first output: these may share memory with any input
+  // Write no output before everything is computed, so that outputs may share memory with any input.
+  bool staged = false;
   Shapes in_shapes, out_shapes;
   Dtypes in_dtypes, out_dtypes;
 };
@@ -38,20 +39,20 @@ class AppliedProgram {
   const std::vector<size_t> &mutated() const { return mutated_; }  // inputs that are written
   bool brief() const { return plan_->brief_forward; }
   bool stateful() const { return plan_->stateful; }
-  bool on_caller() const { return on_caller_; }  // a step of it is: Kernel::on_caller()
+  bool on_caller() const { return on_caller_; }  // the kernel of some step runs on the calling thread
   size_t arena_bytes() const { return plan_->arena_bytes[0]; }
   size_t num_steps() const { return plan_->steps.size(); }
   size_t num_pointers() const { return num_pointers_; }
-  uint64_t random_seed() const { return random_seed_; }  // of its stream, which each call draws from at its own place
+  uint64_t random_seed() const { return random_seed_; }  // of its random stream; each call draws at its own position
 
-  // Whether the result is right if an output lies exactly where an input does.
+  // Whether the result is correct if this output occupies exactly the memory of this input.
   bool may_share(size_t input, size_t output) const;
   // Fills in the steps for these arrays.
   void bind(void *const *inputs, void *const *outputs, char *arena, RandomStream *random, Step *steps,
             void **pointers) const;
 
  private:
-  struct Address {  // of a pointer of a step
+  struct Address {  // where a pointer of a step points to
     ValueLocation location;
     size_t where;  // index of the array, or offset in the arena
   };
@@ -66,7 +67,7 @@ class AppliedProgram {
   bool on_caller_ = false;
 };
 
-// Programs by a key of bytes, the kMost that were used last. Any thread.
+// A cache of programs by a byte key, which keeps the kMost used last. Thread-safe.
 class AppliedPrograms {
  public:
   static constexpr size_t kMost = 1024;
@@ -82,7 +83,7 @@ class AppliedPrograms {
     std::shared_ptr<const AppliedProgram> program;
   };
   mutable std::mutex mutex_;  // guards the three below
-  std::list<Item> items_;     // the last used first
+  std::list<Item> items_;     // the most recently used first
   std::unordered_map<std::string_view, std::list<Item>::iterator> by_key_;
   uint64_t num_added_ = 0;
 };

@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-constexpr size_t kMostMappedBytes = size_t(2) << 20;  // of files, whose pages are in memory at a time
+constexpr size_t kMostMappedBytes = size_t(2) << 20;  // of mapped files whose pages are in memory at a time
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void SharedArenas::reserve(size_t index, size_t bytes) {
   if (bytes == 0 || (m.arena && m.arena->bytes() >= bytes)) return;
   std::shared_ptr<Memory> larger = m.device->allocate(bytes);
   for (const DeviceArena &other : devices) other.queue->finish();  // the old arena may be in use
-  // What the latest pass has left there is for its backward pass.
+  // The backward pass of the latest pass needs the values that are there.
   if (m.arena && num_passes > 0) {
     m.queue->copy(larger->data(), m.arena->data(), m.arena->bytes(), m.arena);
     m.queue->finish();
@@ -133,7 +133,7 @@ BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, bool is_train, const Boun
   if (trace_enabled("plan")) trace_plan();
 }
 
-// Which step of a device takes most at a time, to be told to who has no room for it.
+// The step with the largest working set on a device, for the out-of-memory message.
 std::string BoundPlan::largest_in_arena(int device) const {
   const PlanStep *largest = nullptr;
   size_t most = 0;
@@ -173,7 +173,7 @@ std::shared_ptr<DerivedConstant> BoundPlan::make_constant(const PlanStep &step) 
   return result;
 }
 
-// Is there memory that is written as one array and used as another, too?
+// Whether memory that is written through one array is also used through another.
 bool BoundPlan::arrays_overlap() const {
   struct Range {
     uintptr_t begin, end;
@@ -195,7 +195,7 @@ bool BoundPlan::arrays_overlap() const {
     if (plan_->slots[size_t(plan_->head_slots[h])].location == ValueLocation::kOutput) add(arrays_.outputs[h], true);
   }
   std::sort(ranges.begin(), ranges.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
-  uintptr_t used = 0, written = 0;  // ends of what comes before
+  uintptr_t used = 0, written = 0;  // ends of the ranges so far
   for (const Range &range : ranges) {
     if (range.begin < written || (range.written && range.begin < used)) return true;
     used = std::max(used, range.end);
@@ -204,7 +204,7 @@ bool BoundPlan::arrays_overlap() const {
   return false;
 }
 
-// One line a step: its label, device, and what it reads and writes.
+// Logs one line per step: its label, device, and what it reads and writes.
 void BoundPlan::trace_plan() const {
   const auto describe = [this](const std::vector<int> &slots) {
     std::string all;
@@ -257,9 +257,9 @@ void *BoundPlan::address(int index) {
 
 void BoundPlan::resolve() {
   if (generation_ == arenas_->generation) return;
-  // Work that is queued still reads the old addresses.
+  // Queued work still reads the old addresses.
   for (const SharedArenas::DeviceArena &on : arenas_->devices) on.queue->finish();
-  for (Replays *replays : {&replays_, &prologue_replays_})  // a pass needs no memory for what was there once
+  for (Replays *replays : {&replays_, &prologue_replays_})  // keeps the entries, so that later passes allocate none
     for (auto &[steps, replay] : *replays) replay.reset();
   size_t next = 0;
   auto fill = [&](const std::vector<PlanStep> &list, std::vector<Step> *out) {
@@ -298,7 +298,7 @@ void BoundPlan::resolve() {
   generation_ = arenas_->generation;
 }
 
-// What it should have written, or changed, is no good.
+// Marks an array that should have been written, or changed, as failed.
 void BoundPlan::fail(const NDArray &array, const char *message) const {
   if (array) array.fail(message, arenas_->timeline.get());
 }
@@ -311,7 +311,7 @@ bool BoundPlan::is_written(size_t head) const {
   return plan_->slots[size_t(plan_->head_slots[head])].location == ValueLocation::kOutput;
 }
 
-// The step behind it fails, too, or is skipped: that tells the arrays.
+// The step after it fails, too, or is skipped: that marks the arrays.
 void BoundPlan::share_failed(const void *met, const char *message) {
   const auto *self = static_cast<const SyncStep *>(met);
   self->meeting->not_delivered(self->replica, message);
@@ -334,12 +334,12 @@ void BoundPlan::backward_failed(const void *owner, const char *message) {
   self->failed_backward_.store(true, std::memory_order_release);
   self->forget_derived();
   for (const NDArray &gradient : self->arrays_.grads) self->fail(gradient, message);
-  // What is frozen is a gamma that becomes 1, and whole in any case.
+  // An argument without a gradient is a frozen gamma, which becomes 1 and is valid in any case.
   for (const int index : self->plan_->written_backward)
     if (self->arrays_.grads[size_t(index)]) self->fail(self->arrays_.args[size_t(index)], message);
 }
 
-// Of some nobody knows any more whether they were bad before.
+// If a later begin() throws, earlier arrays have lost their failure mark: fail the whole pass.
 template <typename Begin>
 void BoundPlan::begin_writes(bool backward, const std::vector<NDArray> &arrays, Begin &&begin) {
   try {
@@ -408,7 +408,7 @@ void BoundPlan::skip_random() {
   });
 }
 
-// In the order of the queues that draw.
+// Calls fn for the streams of these nodes, in the order of the queues that draw from them.
 void BoundPlan::for_streams(int first_node, int last_node,
                             void (*fn)(RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass)) {
   for (size_t d = 0; d < random_nodes_.size(); ++d) {
@@ -442,7 +442,7 @@ void BoundPlan::run_on(int device, const Program &program) {
   queue(device).run(program, shared_from_this());
 }
 
-// Queues steps of one device; those that are the caller's to run are run, after all before them.
+// Queues steps of one device. Steps for the calling thread run here, after all before them have finished.
 void BoundPlan::run_part(int device, size_t begin, size_t end, bool brief) {
   auto here = std::lower_bound(on_caller_.begin(), on_caller_.end(), begin);
   while (begin < end) {
@@ -474,8 +474,8 @@ void BoundPlan::run_here(int device, size_t index) {
   }
 }
 
-// Part of a segment has the waits of the whole. Those for a segment that is not in [begin, end) ended with an earlier
-// call.
+// A part of a segment has the waits of the whole. Segments that are not in [begin, end) belong to an earlier call,
+// which begin_work() waits for.
 void BoundPlan::enqueue(size_t begin, size_t end, bool brief) {
   begin_work();
   const auto first = std::upper_bound(segments_.begin(), segments_.end(), begin,
@@ -499,7 +499,8 @@ const NDArray &BoundPlan::source(int index) const {
   return i < arrays_.args.size() ? arrays_.args[i] : arrays_.aux[i - arrays_.args.size()];
 }
 
-// The steps of the prologue whose results are out of date, or are gone and wanted for such.
+// The steps of the prologue that must run: their results are out of date, or were not kept and a step that must run
+// reads them.
 std::vector<bool> BoundPlan::stale_constants() const {
   std::vector<bool> stale(plan_->prologue.size());
   for (size_t p = stale.size(); p-- > 0;) {
@@ -521,7 +522,7 @@ std::vector<bool> BoundPlan::stale_constants() const {
   return stale;
 }
 
-// Those of a step's arrays that lie in files: once it has run there is mostly no more use for their pages.
+// Arrays of a step that are mapped from files: once it has run, their pages are rarely needed.
 BoundPlan::MappedFiles BoundPlan::mapped_sources(size_t prologue_step) const {
   MappedFiles mapped;
   for (const int index : plan_->prologue[prologue_step].sources) {
@@ -533,7 +534,7 @@ BoundPlan::MappedFiles BoundPlan::mapped_sources(size_t prologue_step) const {
   return mapped;
 }
 
-// Brings what was derived from constants up to date, some megabytes of parameters in files after the other.
+// Updates the data derived from constants, a few megabytes of mapped parameters at a time.
 void BoundPlan::run_prologue() {
   const std::vector<bool> stale = stale_constants();
   const std::vector<PlanStep> &steps = plan_->prologue;
@@ -582,7 +583,7 @@ bool BoundPlan::has_lost_values() const {
 void BoundPlan::run_forward(size_t begin, size_t end) {
   begin_steps();
   for (size_t i = 0; i < kept_versions_.size(); ++i) kept_versions_[i] = kept_output(i).version();
-  // Once a pass: later stretches of it have values where the prologue works.
+  // Once per pass: later steps have values where the prologue works.
   if (begin == 0 && !plan_->prologue.empty()) run_prologue();
   enqueue(begin, end, plan_->brief_forward);
 }
@@ -597,7 +598,7 @@ void BoundPlan::restore() {
 
 void BoundPlan::run_backward(size_t begin, size_t end) {
   begin_steps();
-  if (begin == 0 && !plan_->prologue.empty()) run_prologue();  // backward reads arguments as they are (BWD-08)
+  if (begin == 0 && !plan_->prologue.empty()) run_prologue();  // backward reads the current arguments (BWD-08)
   enqueue(plan_->num_forward + begin, plan_->num_forward + end, plan_->brief_backward);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan with addresses: what the executor hands to its queues. The plan is shared with all that bind the same network
-// (plan/plan_cache.hpp); arrays, addresses and what is derived from constants are here. Private to src/executor.
+// A plan bound to memory addresses, which the executor queues. The plan is shared with all that bind the same network
+// (plan/plan_cache.hpp); arrays, addresses and data derived from constants are here. Private to src/executor.
 #pragma once
 
 #include <atomic>
@@ -18,19 +18,18 @@
 
 namespace cohort {
 
-// What executors that share memory have in common: a queue and an arena a device. Members are used by one thread at a
-// time.
-// What a prologue step derives from constants: up to date for these versions of its sources. That a reorder makes of an
-// array is the same for all programs of a family that want the same layout, and is made once for them.
+// Data that a prologue step derives from constants, up to date for these versions of its sources. A reorder of an array
+// is made once for all programs of the shared arenas that want the same layout.
 struct DerivedConstant {
   size_t device = 0;
-  NDArray source;  // of a reorder that is shared; else none
+  NDArray source;  // set for a reorder that programs share; else null
   TensorSpec from, to;
-  std::shared_ptr<Memory> memory;   // null: what it makes goes to steps behind it in the prologue alone
-  std::vector<uint64_t> versions;   // empty: it was never made
+  std::shared_ptr<Memory> memory;   // null: only later steps of the prologue read the result
+  std::vector<uint64_t> versions;   // empty: never computed
   std::atomic<bool> failed{false};  // the work that made it may have failed
 };
 
+// A queue and an arena per device, which executors that share memory have in common. Used by one thread at a time.
 struct SharedArenas {
   SharedArenas() : timeline(std::make_shared<Timeline>()) {}
   explicit SharedArenas(std::shared_ptr<Timeline> of_another) : timeline(std::move(of_another)) {}
@@ -38,48 +37,49 @@ struct SharedArenas {
   struct DeviceArena {
     std::shared_ptr<Device> device;
     std::shared_ptr<Queue> queue;
-    std::shared_ptr<Memory> arena;  // as large as the largest plan of the family needs
+    std::shared_ptr<Memory> arena;  // as large as the largest plan needs
   };
-  std::vector<DeviceArena> devices;          // by first use
+  std::vector<DeviceArena> devices;          // in the order of first use
   const std::shared_ptr<Timeline> timeline;  // of their queues
   uint32_t num_networks = 0;
-  uint64_t num_passes = 0;  // of all its programs, which work in the same arenas
-  uint64_t generation = 1;  // counts arenas that were replaced: programs then take their addresses anew
+  uint64_t num_passes = 0;  // passes of all programs that work in these arenas
+  uint64_t generation = 1;  // counts replaced arenas: programs then resolve their addresses again
   std::vector<std::weak_ptr<DerivedConstant>> reordered;
 
   DeviceArena &arena_on(const Context &context, int num_threads);
-  void join(const SharedArenas &other);  // takes its queues, not its arenas; the timeline is the other's, too
+  void join(const SharedArenas &other);  // adds its queues, not its arenas; both must have one timeline
   void reserve(size_t device, size_t bytes);
   std::shared_ptr<DerivedConstant> reorder_of(size_t device, const NDArray &source, const TensorSpec &from,
                                               const TensorSpec &to);
-  // What is queued later on one member's queue comes after what is queued now on all; and the other way round.
+  // gather(): later work on this device's queue comes after everything queued on all queues so far. scatter(): later
+  // work on all other queues comes after everything queued on this device's queue so far.
   void gather(size_t device);
   void scatter(size_t device);
 };
 
-// The arrays that a program reads and writes; the executor's own.
-// Where streams stood before the latest forward pass: for one that is repeated, to draw the same.
+// Positions of the random streams before the latest forward pass, so that a repeated pass draws the same numbers.
 struct RandomMarks {
   struct NodeMark {
     uint64_t pass = 0, draws = 0;
-    uint64_t furthest = 0;  // where the stream stood before that
+    uint64_t furthest = 0;  // where the stream stood before it was rewound
   };
   uint64_t pass = 0;
-  std::vector<NodeMark> nodes;  // the queues'
+  std::vector<NodeMark> nodes;  // read and written by work on the queues
 };
 
+// The executor's own arrays, which its programs read and write.
 struct BoundArrays {
   std::vector<NDArray> args, grads, aux, outputs;
-  std::shared_ptr<std::vector<RandomStream>> random;  // per node: one for all programs and shapes
+  std::shared_ptr<std::vector<RandomStream>> random;  // one per node, for all programs and shapes
   std::shared_ptr<RandomMarks> noted = std::make_shared<RandomMarks>();
-  std::shared_ptr<Replicas> replicas;        // of the group; null: there are none to meet
+  std::shared_ptr<Replicas> replicas;        // of the group; null: no step syncs with other devices
   size_t replica = 0;                        // which of them this is
   std::shared_ptr<const double> loss_scale;  // null: there is none
 };
 
 // Each call below queues its work in the order of the main queue, that of the executor's own context: after everything
-// queued before on any queue of the family, and before what is queued later on the main one. In between, devices wait
-// for each other as the segments say.
+// queued so far on any queue of the arenas, and before what is queued later on the main one. In between, devices wait
+// for each other as the segments require.
 class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
  public:
   BoundPlan(std::shared_ptr<const Plan> plan, bool is_train, const BoundArrays &arrays,
@@ -88,38 +88,40 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   const Plan &plan() const { return *plan_; }
   const std::vector<std::shared_ptr<DerivedConstant>> &constants() const {
     return constants_;
-  }  // of the prologue's steps
-  // Before steps of forward, or of backward, are queued: says so to the arrays they use. kExecution where an array that
-  // is read was not written.
+  }  // one per step of the prologue
+  // Before steps of forward or backward are queued: registers the pass with the arrays it uses. kExecution if an array
+  // that is read was not written.
   void begin_forward();
   void begin_backward();
-  // Random numbers of the forward pass that comes next: says where they begin, or takes those of the pass for which
-  // that was said last, of whichever program.
+  // mark_random() saves the random state of the next forward pass; rewind_random() restores the state that was saved
+  // last, by any program. After the repeated pass skip_random() moves the streams on to where they were before: others
+  // draw from them, too.
   void mark_random();
-  void mark_random_of(int first_node, int last_node);  // which are run by themselves, as if in the pass noted last
+  void mark_random_of(int first_node, int last_node);  // of nodes that run separately, as if in the pass marked last
   void rewind_random();
-  void skip_random();  // once that has drawn: others draw from these streams, too, and have come further
-  bool is_latest() const { return pass_ == arenas_->num_passes; }  // none of the family has run since
-  // Whether another program has worked since this one did where its forward pass has left something for backward.
+  void skip_random();
+  bool is_latest() const { return pass_ == arenas_->num_passes; }  // no program of the arenas has run since
+  // Whether another program has overwritten values that this one's forward pass has kept for backward.
   bool has_lost_values() const;
-  // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
+  // Updates the data derived from constants, then queues the forward steps [begin, end).
   void run_forward(size_t begin, size_t end);
-  // Before a backward pass is repeated: queues what makes again what the one before has overwritten.
+  // Before a backward pass is repeated: queues the steps that restore what the previous one has overwritten.
   void restore();
   // Queues backward steps [begin, end), counted from the first backward step.
   void run_backward(size_t begin, size_t end);
   void run(const Program &program, const std::shared_ptr<const void> &owner);  // on the main queue
 
-  // Steps that meet those of the group's other executors, by their place among the forward, or the backward steps. What
-  // runs such a step has let each of the others find its part before, after all that comes before the step, and has let
-  // the queues wait for each other.
+  // Steps that sync with the group's other executors, by their position among the forward or backward steps. Before
+  // such a step is queued, publish_share() was called on all executors, after all their steps before it, and the queues
+  // were made to wait for each other.
   bool meets() const { return !sync_steps_.empty(); }
   std::vector<size_t> sync_points(bool backward) const;
   std::vector<int> sync_nodes(bool backward) const;
   void find_part(bool backward, size_t meeting);
-  // The work queued so far ends without finding any more.
+  // Waits for the work queued so far; marks the shares of this sync and of all later ones as not delivered.
   void give_up(bool backward, size_t meeting) noexcept;
-  // Of the latest pass: what it would have written is bad, and whether that is so as far as known.
+  // pass_failed() marks everything that the latest pass would have written as failed; has_failed() tells whether that
+  // has happened so far.
   void pass_failed(bool backward, const char *message) const {
     (backward ? backward_failed : forward_failed)(this, message);
   }
@@ -128,12 +130,12 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   }
   Queue &main_queue() const { return queue(0); }
 
-  void *address(int slot);                                // where a slot lies now
+  void *address(int slot);                                // the current address of a slot
   NDArray snapshot(int slot);                             // a copy of its contents, after all queued work (monitor)
   void copy_to_slot(int slot, const ArraySlice &source);  // queued
 
  private:
-  void resolve();  // addresses of all steps, when the arena has moved
+  void resolve();  // finds the addresses of all steps again if an arena was replaced
   void begin_steps();
   template <typename Begin>
   void begin_writes(bool backward, const std::vector<NDArray> &arrays, Begin &&begin);
@@ -158,7 +160,7 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   std::vector<bool> stale_constants() const;
   void run_prologue();
   const NDArray &source(int index) const;
-  bool is_written(size_t head) const;  // or it is the array of an argument
+  bool is_written(size_t head) const;  // false: it is the array of an argument
   void fail(const NDArray &array, const char *message) const;
   void forget_derived() const;
   static void forward_failed(const void *owner, const char *message);
@@ -170,13 +172,13 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   const bool is_train_;
   BoundArrays arrays_;
   std::shared_ptr<SharedArenas> arenas_;
-  std::vector<size_t> arena_index_;  // per plan device, index in family
+  std::vector<size_t> arena_index_;  // per plan device, index in arenas_->devices
   std::vector<std::shared_ptr<DerivedConstant>> constants_;
   std::vector<void *> pointers_;
   std::vector<Step> steps_, prologue_, restored_;
   std::vector<Segment> segments_;
   std::vector<std::vector<size_t>> random_nodes_;  // per plan device, nodes that may draw, ascending
-  std::vector<size_t> on_caller_;                  // steps that are: Kernel::on_caller()
+  std::vector<size_t> on_caller_;                  // steps whose kernel runs on the calling thread
   struct SyncStep {
     size_t step;
     std::shared_ptr<BatchSync> meeting;
@@ -186,12 +188,12 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
     Step find;
   };
   std::deque<SyncStep> sync_steps_;
-  std::vector<std::shared_ptr<Event>> ends_;  // of the segments that are awaited, while they are queued
+  std::vector<std::shared_ptr<Event>> ends_;  // of awaited segments, while they are queued
   using Replays = std::map<std::pair<size_t, size_t>, std::unique_ptr<Replay>>;  // of steps [first, second), as queued
   Replays replays_, prologue_replays_;
   uint64_t generation_ = 0;
-  uint64_t pass_ = 0;                    // the latest of it among the family's
-  std::vector<uint64_t> kept_versions_;  // in it, of Plan::kept_outputs
+  uint64_t pass_ = 0;                    // its latest pass, in the count of the arenas
+  std::vector<uint64_t> kept_versions_;  // of Plan::kept_outputs in that pass
   bool trace_steps_ = false;
   mutable std::atomic<bool> failed_forward_{false}, failed_backward_{false};
 };

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kHalf = 1000;  // bins on either side of the middle one
 
-// Bins twice as wide: the middle one stays in the middle.
+// Makes the bins twice as wide: the middle one stays in the middle.
 void widen_bins(std::vector<double> *counts) {
   std::vector<double> wide(counts->size(), 0);
   for (int i = -kHalf; i <= kHalf; ++i)
@@ -30,7 +30,7 @@ void Calibration::note(Observed *seen, const std::vector<float> &values) const {
   const double largest = std::max(std::fabs(double(seen->low)), std::fabs(double(seen->high)));
   if (seen->counts.empty()) seen->counts.assign(2 * kHalf + 1, 0);
   if (seen->reach == 0) {
-    seen->counts[kHalf] = std::max(seen->counts[kHalf], 0.0);  // all 0 so far
+    seen->counts[kHalf] = std::max(seen->counts[kHalf], 0.0);  // all values so far were 0
     seen->reach = largest;
   }
   if (largest == 0) {
@@ -76,7 +76,7 @@ ValueRange Calibration::range_of(const Observed &seen) const {
     made.write(values.data(), values.size() * sizeof(float));
     return made;
   };
-  // Bytes without a sign have twice as many numbers above 0.
+  // Unsigned bytes have twice as many numbers above 0.
   const AttrMap attrs{{"num_quantized_bins", seen.low >= 0 ? "511" : "255"}};
   float threshold = 0;
   invoke("_contrib_calibrate_entropy", attrs, {array(counts), array(edges)}, {}, Context())[0].read(&threshold,

@@ -66,7 +66,7 @@ void Executor::Impl::log_if_none_narrow() {
                             ": no step of this network runs in it here, and none will be faster"));
 }
 
-// All of them, whatever one throws.
+// Waits for all queues even if one throws; then throws the first error.
 void Executor::Impl::sync() {
   std::exception_ptr failure;
   for (size_t index : arena_index) {
@@ -99,7 +99,7 @@ void Executor::check_idle(const char *what) const { impl_->check_idle(what); }
 
 BoundPlan &Executor::Impl::program_of_forward(bool is_train) {
   BoundPlan &chosen = program(is_train, is_train && any_gradient, bool(monitor));
-  // A pass that changes arguments is not one to repeat: backward follows it as it is.
+  // A pass that changes arguments cannot be repeated, so it must keep what backward needs.
   const bool once = !is_train && any_gradient && !chosen.plan().written_forward.empty();
   return once ? program(is_train, true, bool(monitor)) : chosen;
 }
@@ -161,7 +161,7 @@ int Executor::partial_forward(bool is_train, int step) {
   const std::vector<size_t> &end = program.plan().node_end;
   self.check_no_sync(program);
   program.begin_forward();
-  // What a whole pass made lies elsewhere, or was overwritten: the steps before this one make it again.
+  // The values of the last pass are elsewhere, or were overwritten: run the steps before this one again.
   const bool gone = self.last && (self.last != &program || !program.is_latest() ||
                                   (self.options.backward_once && self.backward_has_run));
   self.last = &program;
@@ -281,7 +281,7 @@ void Executor::Impl::forward_ran(BoundPlan &program, bool is_train) {
   last_is_train = is_train;
 }
 
-// A forward pass of inference keeps nothing for backward, and is run again by a program that does (BWD-07, EXE-24).
+// An inference forward pass keeps nothing for backward: a program that does runs it again (BWD-07, EXE-24).
 BoundPlan &Executor::Impl::backward_program(bool is_train, bool *forward_again) {
   const bool once = !last->plan().written_forward.empty();  // see program_of_forward()
   const bool train = last_is_train && (is_train || once);
@@ -290,7 +290,7 @@ BoundPlan &Executor::Impl::backward_program(bool is_train, bool *forward_again) 
   return chosen;
 }
 
-// What can fail before backward has begun.
+// Does everything that can fail before backward has begun.
 void Executor::Impl::set_head_gradients(BoundPlan &program, const std::vector<ArraySlice> &head_grads) {
   for (size_t i = 0; i < reqs.size(); ++i) {
     const NDArray &added_to = arrays.grads[i];
@@ -463,7 +463,7 @@ MemoryUse Executor::memory() const {
 
 namespace {
 
-// Pieces of memory, each byte counted once.
+// Adds up pieces of memory, counting each byte once.
 class MemoryPieces {
  public:
   void add(const void *data, size_t bytes) {
@@ -477,7 +477,7 @@ class MemoryPieces {
   size_t bytes() {
     std::sort(pieces_.begin(), pieces_.end());
     size_t sum = 0;
-    uintptr_t counted = 0;  // up to here
+    uintptr_t counted = 0;  // end of what was counted
     for (const auto &[begin, end] : pieces_) {
       if (end > counted) sum += end - std::max(begin, counted);
       counted = std::max(counted, end);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding to given arrays: placement, inference, checks, outputs; reshape is binding again over the same arrays.
+// Binding to given arrays: placement, inference, checks, outputs; reshape binds again over the same arrays.
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -14,8 +14,8 @@
 namespace cohort {
 namespace {
 
-// The argument variables, then the auxiliary ones, that inference left without a complete shape or without a type.
-// `told` gets what is known of their shapes as well.
+// Names of the arguments, then auxiliary states, that inference left without a complete shape or without a type. `told`
+// also gets what is known of their shapes.
 std::string unknown_names(const Graph &graph, const Inferred &inferred, bool shapes, std::string *told = nullptr) {
   std::string names;
   for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
@@ -35,7 +35,8 @@ void check_context(const NDArray &array, const Context &context, const std::stri
   throw Error(Code::kDevice, text(what, " '", name, "' is on ", array.context(), ", expected ", context), name);
 }
 
-// One per node, told staged by the network among those of its family and by the replica among those under its seed.
+// One per node. The network's number separates networks on the same arenas, the replica's number executors with the
+// same seed.
 std::shared_ptr<std::vector<RandomStream>> random_streams(const Graph &graph, const ExecutorOptions &options,
                                                           uint32_t network) {
   auto streams = std::make_shared<std::vector<RandomStream>>(graph.nodes.size());
@@ -47,8 +48,8 @@ std::shared_ptr<std::vector<RandomStream>> random_streams(const Graph &graph, co
   return streams;
 }
 
-// Per argument: named so, or what a layer multiplies with or a norm scales by. Whoever writes one before each pass pays
-// for a copy, nothing else.
+// Per argument: it is named, or a layer multiplies with it, or a norm scales by it. If it is written before each pass,
+// that costs a copy and nothing else.
 std::vector<bool> constants_of(const Graph &graph, const std::set<std::string> &named) {
   std::vector<bool> of_layers(graph.nodes.size(), false), constants;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -83,7 +84,7 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
     throw Error(Code::kInvalidArgument, text("num_threads: expected 0 or more, found ", options.num_threads),
                 "num_threads");
   }
-  if (options.shared) options.shared->check_idle("bind");  // it may get other working memory
+  if (options.shared) options.shared->check_idle("bind");  // its arena may be replaced
   auto impl = std::make_unique<Impl>();
   impl->symbol = symbol;
   impl->graph = Graph(symbol);
@@ -122,8 +123,8 @@ void Executor::Impl::check_compute_type() const {
   }
 }
 
-// The host may have given one array, or parts of one, as several: what a node writes of it, the others that read it
-// see.
+// The host may have bound one array, or parts of one, to several variables: what a node writes through one of them is
+// read through the others.
 std::vector<int> Executor::Impl::same_memory() const {
   struct Piece {
     AddressRange range;
@@ -159,7 +160,7 @@ std::vector<int> Executor::Impl::same_memory() const {
   return result;
 }
 
-// Devices of one network work at the same time: the processors are shared out among them.
+// Devices of one network work at the same time: they divide the processors.
 void Executor::Impl::share_threads() {
   std::vector<Context> on_host;
   const auto count = [&](const Context &context) {
@@ -186,7 +187,7 @@ std::vector<Context> Executor::Impl::node_contexts() const {
   const std::vector<int> device = place_nodes(graph, group_devices, fixed_devices);
   std::vector<Context> result;
   for (const int d : device) result.push_back(contexts[size_t(d)]);
-  // What is updated in place is where the operator is: a copy on another device would take the update and be lost.
+  // State that is updated in place must be on the operator's device: an update of a copy would be lost.
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const int state : graph.written_by(n, PassKind::kTraining)) {
       if (device[size_t(state)] == device[n]) continue;
@@ -218,11 +219,11 @@ void Executor::Impl::infer_shapes(const std::vector<Shape> &by_node) {
   if (inferred.shapes_complete) return;
   std::string told;
   const std::string names = unknown_names(graph, inferred, true, &told);
-  if (names.empty()) return;  // values may say the rest
+  if (names.empty()) return;  // the rest may depend on values
   throw Error(Code::kShape, text("shapes cannot be inferred from those given; unknown: ", told), names);
 }
 
-// Float32 for what inference cannot know, one variable at a time since each may settle others (EXE-14).
+// Types that inference cannot know become float32, one variable at a time since each may settle others (EXE-14).
 void Executor::Impl::infer_dtypes(std::vector<Dtype> by_node, bool strict) {
   infer_dtypes_at(graph, by_node, &inferred);
   if (inferred.dtypes_complete) return;
@@ -361,8 +362,8 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   impl->inferred.dtypes = old.inferred.dtypes;
   impl->inferred.dtypes_complete = true;
 
-  // EXE-28: the same memory for no more elements. A larger array is a new one, even if the storage would do: what lies
-  // there is others'.
+  // EXE-28: an array of no more elements keeps its memory. A larger one is allocated even if the storage is large
+  // enough: the rest of the storage belongs to others.
   auto follow = [&](const NDArray &array, const Shape &shape, const std::string &name) {
     if (!array || array.shape() == shape) return array;
     if (shape.size() <= array.size()) return array.window(shape);

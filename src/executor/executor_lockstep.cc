@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass of all executors of a group. Where steps of theirs meet (Op::syncs_batch), each executor's work is queued up
-// to the first such step, then each finds its part, then the queues wait for each other, and so on with the next:
-// whatever thread or device works, nobody waits for work that is not queued yet.
+// Passes of all executors of a group. If their steps exchange batch statistics (Op::syncs_batch), each executor's work
+// is queued up to the first such step, then each publishes its share, then the queues wait for each other, and so on
+// with the next: no queue waits for work that is not queued yet.
 #include <algorithm>
 #include <deque>
 #include <exception>
@@ -28,7 +28,7 @@ void meet(const BoundPlans &bound_plans) {
   }
 }
 
-// Before anything is queued.
+// Checks, before anything is queued, that steps which sync have the same order on all devices.
 void check_one_order(const BoundPlans &bound_plans, bool backward) {
   for (const BoundPlan *owner : bound_plans) {
     if (owner->sync_nodes(backward) == bound_plans[0]->sync_nodes(backward)) continue;
@@ -46,7 +46,7 @@ void run_between_syncs(const BoundPlans &bound_plans, bool backward, size_t num_
     stops.back().push_back(num_steps(owner->plan()));
   }
   const size_t num_syncs = stops[0].size() - 1;
-  if (num_syncs > 0) meet(bound_plans);  // the blocks of the pass before have been read
+  if (num_syncs > 0) meet(bound_plans);  // the shares of the pass before must have been read
   for (size_t m = 0; m <= num_syncs; ++m) {
     for (size_t d = 0; d < bound_plans.size(); ++d) {
       if (failures->failed(d)) continue;
@@ -60,7 +60,7 @@ void run_between_syncs(const BoundPlans &bound_plans, bool backward, size_t num_
   }
 }
 
-// Whether operators of several devices would meet in the midst of a step.
+// Whether an operator inside a node syncs with other devices.
 bool meets_inside(const NodeGraph &inside) {
   for (const NodePtr &node : inside.graph().nodes) {
     if (!node->is_variable() && node->op->syncs_batch) return true;
@@ -104,7 +104,7 @@ void Executor::backward_all(const std::vector<std::shared_ptr<Executor>> &execut
   try_backward(executors, head_grads, /* is_train */ true, after_bucket).rethrow();
 }
 
-// Those that have begun when another one cannot are not run either.
+// Begins a pass on all executors. If one of them cannot begin, those that have begun are not run either.
 template <typename Begin>
 void Executor::begin_all(const std::vector<std::shared_ptr<Executor>> &executors, bool backward, Begin &&begin) {
   size_t d = 0;
@@ -129,8 +129,8 @@ Failures Executor::try_forward(const std::vector<std::shared_ptr<Executor>> &exe
     return ValueShapedParts::forward(all, is_train);
   }
   if (!executors[0]->impl_->options.replicas || executors.size() == 1) {
-    // All before any: where outputs of different batches lie in one place, no device waits for what another is about to
-    // be given.
+    // Begin all before any runs: if outputs of different batches share memory, no device then waits for work that
+    // another one has yet to get.
     if (executors.size() > 1) {
       begin_all(executors, /* backward */ false,
                 [&](size_t d) { executors[d]->impl_->program_of_forward(is_train).begin_forward(); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward and backward under a monitor: node by node, waiting after each, on a plan that fuses nothing, so that names
-// and values are those of the symbol as bound (MON-01..05). The debug text is here, too.
+// and values are those of the symbol as bound (MON-01..05). Also the debug text.
 #include <map>
 #include <sstream>
 
@@ -11,7 +11,7 @@
 namespace cohort {
 
 void Executor::set_monitor(MonitorFunction function, bool all) {
-  check_idle("set_monitor");  // or it may be the one that is running
+  check_idle("set_monitor");  // a running monitor must not be replaced
   impl_->monitor = std::move(function);
   impl_->monitor_all = all;
 }
@@ -54,7 +54,7 @@ void Executor::Impl::monitored_forward(BoundPlan &program, size_t end, Progress 
         const NDArray value = program.snapshot(plan.node_slots[size_t(input.node)][size_t(input.index)]);
         const Node &from = *graph.nodes[size_t(input.node)];
         if (from.is_variable() && !is_cut_input(input.node))
-          monitor(from.name, value);  // a edge the other part reports
+          monitor(from.name, value);  // the other part reports a cut edge
         monitor(node.name + "_" + names[k], value);
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a plan beside what the machine can do.
+// The part of the debug text that shows each step of a plan beside the limits of the machine.
 #include <iomanip>
 
 #include "base/error.hpp"

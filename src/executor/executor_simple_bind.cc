@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-// EXE-16: what the caller and the symbol itself say of storage.
+// EXE-16: refuses sparse storage that the caller or the symbol asks for.
 void refuse_sparse(const Graph &graph, const SimpleBind &what) {
   std::set<std::string> dense_names;
   for (const auto &[name, type] : what.storage_types) {
@@ -33,7 +33,7 @@ void refuse_sparse(const Graph &graph, const SimpleBind &what) {
   }
 }
 
-// Where the caller wants arrays to be, and where those are that are another executor's.
+// Contexts that the caller asks for, and those of arrays that belong to the shared executor.
 std::map<int, Context> given_contexts(const Graph &graph, const SimpleBind &what, const Executor *shared) {
   std::map<int, Context> places;
   for (size_t i = 0; i < what.arg_contexts.size(); ++i) places[graph.arguments[i]] = what.arg_contexts[i];
@@ -64,7 +64,7 @@ NDArray new_array(const char *kind, const std::string &name, const Shape &shape,
   return name_allocation([&] { return NDArray::create(shape, dtype, context); }, kind, " '", name, "'");
 }
 
-// SHR-03, 04: an array from the pool, under another shape, or a new one that takes its place.
+// SHR-03, 04: an array from the pool with another shape, or a new one that replaces it there.
 NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &shape, Dtype dtype,
                   const Context &context, ArrayPool *staged) {
   const auto found = what.pool->find(key);
@@ -89,7 +89,7 @@ NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &s
   return fresh;
 }
 
-// The array itself, for whoever has its memory at hand as `context`; else a copy.
+// The array itself if `context` can use its memory; else a copy.
 NDArray given_or_copied(const NDArray &given, const Shape &shape, Dtype dtype, const Context &context,
                         const std::string &name) {
   if (given.shape() != shape) {

@@ -22,14 +22,14 @@
 namespace cohort {
 namespace {
 
-// Working memory up to this size is kept between calls, one block for all programs of a device; larger ones last as
-// long as the call.
+// Working memory up to this size is kept between calls, one block for all programs of a device; a larger block lives as
+// long as its call.
 constexpr size_t kKeptBytes = size_t(64) << 20;
 
 // ---- one call -----------------------------------------------------------------------------------------------------
 
-// What the queue works on, alive until it is done. Most calls are so small that this is one block of memory. It is its
-// own first step, too.
+// One queued call, which lives until the queue is done with it. Most calls are so small that this is one block of
+// memory. It is the kernel of its own first step, too.
 class AppliedCall final : public Kernel {
  public:
   AppliedCall(std::shared_ptr<const AppliedProgram> made, size_t num_inputs, size_t num_outputs, uint64_t seed)
@@ -46,7 +46,7 @@ class AppliedCall final : public Kernel {
     addresses_[index] = array.data();
     bytes_[index] = array.bytes();
   }
-  // Puts the call behind what it depends on.
+  // Orders the call after the work that it depends on.
   void begin(const std::shared_ptr<Timeline> &by) {
     by_ = by.get();
     for (size_t i = 0; i < first_output; ++i) hazards(i).begin_shared_read(range(i), by);
@@ -56,7 +56,7 @@ class AppliedCall final : public Kernel {
       hazards(i).begin_write(range(i), by, !is_read(i));
     }
   }
-  // It was not queued: everything is as it was.
+  // The call could not be queued: restores the failure marks.
   void not_queued(const char *why) const {
     for (const size_t i : were_bad_) hazards(i).fail(range(i), why, by_);
   }
@@ -68,7 +68,7 @@ class AppliedCall final : public Kernel {
     whole.isolated = true;
     return whole;
   }
-  // All of it before this returns; run(steps, count) runs it.
+  // Does the whole call before it returns; run(steps, count) runs its steps.
   template <typename Run>
   void run_here(const std::shared_ptr<Device> &device, const Run &run) {
     if (program->arena_bytes())
@@ -88,7 +88,7 @@ class AppliedCall final : public Kernel {
       if (i >= first_output || is_mutated(i)) hazards(i).written(range(i));
     }
   }
-  // Fails the call if work queued before it has failed to write one of its inputs.
+  // Fails the call if earlier work has failed to write one of its inputs.
   void run(const Args &, const Lane &) const override {
     for (size_t i = 0; i < first_output; ++i) hazards(i).check_written(range(i));
     for (size_t i = first_output; i < arrays_.size(); ++i) hazards(i).clear_failure(range(i));
@@ -123,13 +123,13 @@ class AppliedCall final : public Kernel {
   SmallArray<Step, 4> steps_;
   SmallArray<void *, 12> pointers_;
   RandomStream random_;
-  std::vector<size_t> were_bad_;  // outputs, before they were to be written
+  std::vector<size_t> were_bad_;  // outputs that were marked as failed before
   const Timeline *by_ = nullptr;  // only compared
 };
 
 // ---- the queues ---------------------------------------------------------------------------------------------------
 
-// All that is applied at once on a device.
+// The queue, programs and working memory of operators applied on one device.
 class ImmediateStream {
  public:
   explicit ImmediateStream(const Context &context) : device(get_device(context)) {}
@@ -148,7 +148,7 @@ class ImmediateStream {
       return run;
     });
   }
-  // begin(timeline) says what is used, and gives the program.
+  // begin(timeline) registers the arrays it uses and returns the program.
   template <typename Work, typename Begin>
   void enqueue(const std::shared_ptr<Work> &work, Begin &&begin) {
     const OpenQueue open = this->open_queue();
@@ -162,7 +162,7 @@ class ImmediateStream {
       throw;
     }
   }
-  // Steps before this returns, on this thread. Those of a GPU have a queue for themselves: what is applied at once may
+  // Runs steps on this thread before it returns. Those of a GPU have a queue for themselves: work on the usual one may
   // be waiting for this thread.
   void run_here(const Step *steps, size_t count) {
     if (device->context().on_host()) {
@@ -182,13 +182,13 @@ class ImmediateStream {
     }
     if (!queue) queue = device->create_queue(QueueOptions());
     queue->run({steps, count, false}, nullptr);
-    queue->sync();  // one that has failed is not used again
+    queue->sync();  // a queue that has failed is not used again
     const std::lock_guard<std::mutex> lock(mutex_);
     spare_.push_back(std::move(queue));
   }
-  // Lets go of the memory, and of the queue if it may have a thread.
+  // Releases the memory, and the queue if it may have a thread.
   void release() noexcept {
-    std::shared_ptr<Memory> arena;  // these end outside the lock, which the work may need
+    std::shared_ptr<Memory> arena;  // these are destroyed outside the lock, which their work may need
     OpenQueue open;
     std::vector<std::shared_ptr<Queue>> spare;
     {
@@ -203,7 +203,7 @@ class ImmediateStream {
  private:
   struct OpenQueue {
     std::shared_ptr<Timeline> timeline;
-    std::shared_ptr<Queue> queue;  // its one
+    std::shared_ptr<Queue> queue;  // the only one of the timeline
   };
   OpenQueue open_queue() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -220,7 +220,7 @@ class ImmediateStream {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (arena_ && arena_->bytes() >= bytes) return arena_;
     std::shared_ptr<Memory> larger = device->allocate(bytes);
-    if (bytes <= kKeptBytes) arena_ = larger;  // queued calls hold the one before
+    if (bytes <= kKeptBytes) arena_ = larger;  // queued calls still hold the old one
     return larger;
   }
 
@@ -228,7 +228,7 @@ class ImmediateStream {
   OpenQueue open_;
   std::vector<std::shared_ptr<Queue>> spare_;  // of run_here()
   std::shared_ptr<Memory> arena_;              // used by one program after the other
-  std::atomic<bool> has_thread_{false};        // work may have been given to it
+  std::atomic<bool> has_thread_{false};        // it may have been given work
 };
 
 struct ImmediateStreams {
@@ -241,7 +241,7 @@ struct ImmediateStreams {
     if (!stream) stream = std::make_shared<ImmediateStream>(context);
     return stream;
   }
-  // Of the contexts behind this one the first; null: there is none.
+  // The stream of the next context in order; null if there is none.
   std::shared_ptr<ImmediateStream> after(const Context &context) {
     const std::lock_guard<std::mutex> lock(mutex);
     const auto next = all.upper_bound(context);
@@ -251,15 +251,15 @@ struct ImmediateStreams {
 
 ImmediateStreams &streams() { return per_process<ImmediateStreams>(); }
 
-// An operator that is applied by the work of a queue does not wait behind what may wait for that work. And a GPU's
-// queue calls the host while it is enqueued, which may apply others in turn.
+// An operator applied by queued work must not be queued after work that may wait for it. Besides, a GPU's queue calls
+// the host when work is queued, and the host may apply other operators.
 bool must_run_here(bool on_caller, bool calls_host, const Context &context) {
   return on_caller || working_queue || (calls_host && !context.on_host());
 }
 
 // ---- what may lie in one place ------------------------------------------------------------------------------------
 
-// Whether what is written may not be read, or written by another output.
+// Whether outputs share memory with inputs, or with each other, in a way that the program does not allow.
 bool aliases_unsafely(const Invocation &call, const AppliedProgram &program) {
   for (size_t o = 0; o < call.num_outputs; ++o) {
     const NDArray *const output = call.outputs[o];
@@ -291,7 +291,7 @@ void append_array(std::string *key, const NDArray *array) {
   key->append(reinterpret_cast<const char *>(lengths.data()), lengths.size() * sizeof(int64_t));
 }
 
-// All that decides which program it is: attributes as they are written, so that nothing is parsed twice.
+// The key has everything that determines the program. Attributes are in it as text, so that they are parsed once.
 void write_key(const Invocation &call, bool staged, std::string *key) {
   key->clear();
   key->append(call.op).push_back('\0');
@@ -326,7 +326,7 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
     what->in_shapes.push_back(call.inputs[i]->shape());
     what->in_dtypes.push_back(call.inputs[i]->dtype());
   }
-  // Outputs that are given take part, as they do for shapes that inputs leave open.
+  // Given outputs take part in inference: inputs may leave their shapes open.
   for (size_t i = 0; i < call.num_outputs; ++i) {
     if (!call.outputs[i]) continue;
     what->out_shapes[i] = call.outputs[i]->shape();
@@ -338,8 +338,8 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
     op.infer_dtype(what->attrs, what->in_dtypes, what->out_dtypes);
     for (size_t i = 0; i < what->out_shapes.size(); ++i) {
       if (what->out_dtypes[i] == Dtype::kNone) what->out_dtypes[i] = Dtype::kFloat32;
-      if (!what->out_shapes[i].known()) continue;  // it depends on values, or is an error: sized_by_values() knows
-      dense_bytes(what->out_shapes[i], what->out_dtypes[i]);  // throws what no array can be
+      if (!what->out_shapes[i].known()) continue;  // it depends on values, or is an error: sized_by_values() decides
+      dense_bytes(what->out_shapes[i], what->out_dtypes[i]);  // throws if no array can be so large
     }
   } catch (const Error &e) {
     throw Error(e.code(), text("operator ", name, ": ", e.what()), name);
@@ -386,7 +386,7 @@ AppliedOperator resolve_operator(const Invocation &call, bool staged) {
   return what;
 }
 
-// Null where shapes of outputs are not known without the values of inputs.
+// Null if shapes of outputs depend on the values of inputs.
 std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, ImmediateStream &stream, bool staged) {
   thread_local std::string key;
   write_key(call, staged, &key);
@@ -396,12 +396,12 @@ std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Immedi
   const auto is_known = [](const Shape &shape) { return shape.known(); };
   if (!std::all_of(what.out_shapes.begin(), what.out_shapes.end(), is_known)) return nullptr;
   program = std::make_shared<AppliedProgram>(what, stream.device, stream.num_threads());
-  if (program->stateful()) return program;  // the host, which may have applied others meanwhile, has its own each time
+  if (program->stateful()) return program;  // each call that runs a host operator has its own
   stream.programs.add(key, program);
   return program;
 }
 
-// An output of the shape that the values of the inputs say, for which they are waited for.
+// An output of the shape that the values of the inputs determine; waits for the inputs.
 NDArray sized_by_values(const Invocation &call, const Context &where) {
   const AppliedOperator what = resolve_operator(call, false);
   if (!has_shape_by_values(*what.op)) {
@@ -412,7 +412,7 @@ NDArray sized_by_values(const Invocation &call, const Context &where) {
   return NDArray::create(shape_by_values(*what.op, what.attrs, inputs), what.out_dtypes[0], where, false);
 }
 
-// Where the operator runs: where its inputs are. Outputs must be there, too.
+// The operator runs where its inputs are. Outputs must be there, too.
 const Context &context_of(const Invocation &call) {
   const Context &where = call.num_inputs ? call.inputs[0]->context() : call.context;
   const auto is_there = [&](const NDArray &array) {

@@ -50,7 +50,7 @@ struct Monitor::State {
   std::vector<MonitorEntry> entries;
   std::vector<std::function<std::shared_ptr<Executor>()>> executors;
 
-  // What the host does in there it does not do to this monitor.
+  // Marks that a host callback is running: it must not call this monitor.
   template <typename Fn>
   auto call_host(Fn &&fn) const {
     struct Scope {

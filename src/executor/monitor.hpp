@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of arrays while a network runs, every so many batches (contract MON-06..10). Installed on executors by the
-// boundary, on those of a group through functions that give the present ones.
+// Statistics of arrays while a network runs, every so many batches (contract MON-06..10). The API layer installs a
+// monitor on executors, and on groups through functions that return a group's current executors.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct MonitorOptions {
   int64_t interval = 1;        // batches; at least 1
   std::string pattern;         // regular expression (NamePattern) of the names to report; empty: all
   bool anchored = true;        // it matches from the start of a name; else anywhere in it
-  bool pattern_of_toc = true;  // it chooses among arguments and auxiliary states, too
+  bool pattern_of_toc = true;  // it also selects among arguments and auxiliary states
   bool sort = false;           // by name; else in the order of execution
-  // Says whether to report an array of this name, in place of the pattern; empty: the pattern does.
+  // Decides whether to report an array of this name, instead of the pattern; empty: the pattern decides.
   std::function<bool(const std::string &name)> filter;
-  // What is reported of an array; empty: its Euclidean norm over the root of its size.
+  // Computes the values reported for an array; empty: its Euclidean norm over the root of its size.
   std::function<std::vector<NDArray>(const NDArray &array)> statistic;
 };
 
@@ -36,11 +36,12 @@ class Monitor {
  public:
   explicit Monitor(const MonitorOptions &options);  // kInvalidArgument: interval, pattern
 
-  // What an executor is to be given as its monitor (Executor::set_monitor, Group::set_monitor). It does nothing once
-  // this monitor is gone: it must not keep it alive, which by add() may keep the executor alive.
+  // The function to install on an executor or group (Executor::set_monitor, Group::set_monitor). It refers to this
+  // monitor weakly and does nothing once the monitor is gone: owning it could make a cycle, as add() may keep the
+  // executor alive.
   MonitorFunction function() const;
-  void check_idle() const;  // kState: its own callback calls
-  // toc() reports the arguments and auxiliary states of the executor that this gives then.
+  void check_idle() const;  // kState if called from its own callback
+  // toc() reports the arguments and auxiliary states of the executor that this function then returns.
   void add(std::function<std::shared_ptr<Executor>()> executor);
 
   void tic();                       // before a batch

@@ -9,7 +9,7 @@ namespace cohort {
 namespace {
 
 constexpr size_t kMostPatternBytes = 64 << 10;
-constexpr int64_t kMemoryBytes = 8 << 20;  // of the compiled pattern and of what matching keeps
+constexpr int64_t kMemoryBytes = 8 << 20;  // for the compiled pattern and the cache of the matcher
 
 [[noreturn]] void refuse(const std::string &found) {
   throw Error(Code::kInvalidArgument, text("pattern: expected a regular expression, found ", found), "pattern");
@@ -17,7 +17,7 @@ constexpr int64_t kMemoryBytes = 8 << 20;  // of the compiled pattern and of wha
 
 RE2::Options how() {
   RE2::Options options;
-  options.set_log_errors(false);  // not to the host's stderr
+  options.set_log_errors(false);  // nothing to the host's stderr
   options.set_never_capture(true);
   options.set_max_mem(kMemoryBytes);
   return options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular expressions over names of nodes and arrays, for the monitor. In time linear in the name and memory bounded
-// whatever they are.
+// Regular expressions over names of nodes and arrays, for the monitor. For any pattern, matching takes time linear in
+// the name and bounded memory.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executors of a group know of each other: where steps that depend on the whole batch (Op::syncs_batch) put
-// what each has found of its part. Such a step waits on no thread: the executors' work is queued in stretches that end
-// where they meet (executor_lockstep.cc), and their queues wait for each other there. Private to src/executor; the
-// group makes one and gives it to all its executors.
+// State that the executors of a group share: where steps that depend on the whole batch (Op::syncs_batch) put each
+// device's share of the statistics. No thread waits inside such a step: the executors' work is queued up to it
+// (executor_lockstep.cc), and their queues wait for each other there. Private to src/executor; the group makes one and
+// gives it to all its executors.
 #pragma once
 
 #include <array>
@@ -18,35 +18,35 @@
 
 namespace cohort {
 
-// The blocks of one step.
+// The devices' shares for one step.
 class BatchSync {
  public:
   BatchSync(size_t num_replicas, size_t share_bytes);
-  // The replica's own block, where its device finds its part. Before it has work that meets; again, it stays.
+  // Allocates the block for the replica's share. Before work that syncs is queued; calling it again does nothing.
   void join(size_t replica, Device &device);
-  // For work that is queued when all have joined.
+  // For work that is queued after all have joined.
   const BatchShares &parts_for(size_t replica) const { return parts_[replica]; }
   // On the threads of the replica's queue, in its order, or while nothing is queued on it. In each pass one of the two
-  // is called before others look.
+  // is called before others read the share.
   void found(size_t replica) { found_[replica].store(true, std::memory_order_release); }
   void not_delivered(size_t replica, const char *why) noexcept;
-  void check_delivered() const;  // kExecution: a device has failed before it found its part
+  void check_delivered() const;  // kExecution if a device did not deliver its share
 
  private:
   const size_t share_bytes_;
   std::vector<std::shared_ptr<void>> blocks_;  // null: it has not joined
   std::vector<BatchShares> parts_;
   std::vector<std::atomic<bool>> found_;
-  std::vector<std::array<char, 256>> why_not_;  // the first error of a device that has found nothing
+  std::vector<std::array<char, 256>> why_not_;  // why a device has not delivered its share
 };
 
 class Replicas {
  public:
   explicit Replicas(size_t num_replicas) : num_(num_replicas) {}
   size_t size() const { return num_; }
-  // That of a node's forward or backward step: one for all executors and programs that ask.
+  // The sync of a node's forward or backward step: one for all executors and programs that ask.
   std::shared_ptr<BatchSync> meeting(int node, bool backward, size_t share_bytes);
-  // Those of the executors' second parts (value_shapes.hpp), whose nodes have other numbers.
+  // For the executors' second parts (value_shapes.hpp), whose nodes have other numbers.
   const std::shared_ptr<Replicas> &second_parts() {
     if (!second_parts_) second_parts_ = std::make_shared<Replicas>(num_);
     return second_parts_;
@@ -58,7 +58,7 @@ class Replicas {
   std::map<std::tuple<int, bool, size_t>, std::shared_ptr<BatchSync>> syncs_;
 };
 
-// The two halves of a step that meets, as kernels.
+// The two halves of a step that syncs, as kernels.
 class PublishShare final : public Kernel {
  public:
   PublishShare(const Kernel *step, std::shared_ptr<BatchSync> meeting, size_t replica)
@@ -81,7 +81,7 @@ class UseShares final : public Kernel {
     meeting_->check_delivered();
     step_->run(args, lane);
   }
-  bool replays() const override { return false; }  // it looks each time
+  bool replays() const override { return false; }  // it checks the shares each time
 
  private:
   const Kernel *const step_;

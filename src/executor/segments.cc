@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mostly a device works in its own memory; copies read another one's, or write there (plan/placement.cc). A step has to
+// Mostly a device works in its own memory; copies read or write that of another one (plan/placement.cc). A step has to
 // wait for steps of other devices
-// - that were the last to write to a place which it reads or writes;
-// - that have read since from a place which it writes.
-// Waits that follow from others are left out: for each step is known how far the other devices are at least when it
-// ends (a vector clock).
+// - that were the last to write memory which it reads or writes;
+// - that have since read memory which it writes.
+// Waits that follow from others are left out: a vector clock tells how far the other devices have come at least when a
+// step ends.
 #include "executor/segments.hpp"
 
 #include <algorithm>
@@ -17,17 +17,17 @@
 namespace cohort {
 namespace {
 
-// Memory of one kind on one device, in pieces that have one history each: bytes of an arena, or arrays by their index.
+// The last uses of memory of one kind on one device: bytes of an arena, or arrays by their index.
 class AccessHistory {
  public:
-  // `step` reads [begin, end). Who wrote there last is appended to *before.
+  // `step` reads [begin, end). The last writers there are appended to *before.
   void read(size_t begin, size_t end, size_t step, std::vector<size_t> *before) {
     uses_.update(begin, end, [&](Uses &uses) {
       if (uses.writer != kNobody) before->push_back(uses.writer);
       uses.readers.push_back(step);
     });
   }
-  // `step` writes there. Who wrote there last and who has read since are appended to *before.
+  // `step` writes [begin, end). The last writers there, and the readers since, are appended to *before.
   void write(size_t begin, size_t end, size_t step, std::vector<size_t> *before) {
     uses_.for_each_in(begin, end, [&](const Uses &uses) {
       if (uses.writer != kNobody) before->push_back(uses.writer);

@@ -56,7 +56,7 @@ ValueShapedParts::ValueShapedParts(Executor::Impl &whole) : whole_(whole) {
   if (!common->arenas) common->arenas = std::make_shared<SharedArenas>(whole_.arenas->timeline);
   common->arenas->join(*whole_.arenas);
   bind_first();
-  // Of its outputs those of a known shape, too: each second part has its own.
+  // Even outputs of a known shape: each second part has its own.
   for (const size_t h : second_heads_) whole_.arrays.outputs[h] = NDArray();
 }
 
@@ -88,7 +88,7 @@ void ValueShapedParts::take(const Source &source, Arguments *to) const {
   to->reqs.push_back(req);
 }
 
-// Nodes with inputs of known shapes and an output of none, and all that comes from them.
+// Finds the nodes whose inputs have known shapes but whose output has not, and all that depend on them.
 void ValueShapedParts::find_later_nodes() {
   const Graph &graph = whole_.graph;
   const std::vector<Context> places = whole_.node_contexts();
@@ -117,7 +117,7 @@ void ValueShapedParts::find_later_nodes() {
 
 void ValueShapedParts::cut_second() {
   const Graph &graph = whole_.graph;
-  std::vector<NodePtr> copies(graph.nodes.size()), variables;  // variables: of the cut_inputs
+  std::vector<NodePtr> copies(graph.nodes.size()), variables;  // variables: of the cut edges
   std::unordered_map<const Node *, int> of_whole;
   const auto entry_of = [&](const Graph::Input &input) -> Entry {
     const size_t from = size_t(input.node);
@@ -167,7 +167,7 @@ void ValueShapedParts::cut_second() {
   for (const int n : second.auxiliary) second_aux_.push_back(source_of(second_nodes_[size_t(n)]).index);
 }
 
-// Streams of the whole's nodes: they go on as they are, whatever shapes they draw for.
+// Copies the random streams of the whole's nodes: a stream goes on across all shapes.
 std::shared_ptr<std::vector<RandomStream>> ValueShapedParts::random_of(const std::vector<int> &nodes) const {
   auto streams = std::make_shared<std::vector<RandomStream>>(nodes.size());
   for (size_t n = 0; n < nodes.size(); ++n)
@@ -175,7 +175,7 @@ std::shared_ptr<std::vector<RandomStream>> ValueShapedParts::random_of(const std
   return streams;
 }
 
-// Its heads: those of the whole that are its own, then the cut_inputs.
+// Its heads are those of the whole that belong to it, then the cut edges.
 void ValueShapedParts::bind_first() {
   const Graph &graph = whole_.graph;
   std::vector<Entry> heads;
@@ -196,7 +196,7 @@ void ValueShapedParts::bind_first() {
       return other.kind == source.kind && other.index == source.index;
     });
     take(source, &args);
-    // The second part, whose backward comes first, has written its share.
+    // Backward of the second part runs first and has written its share.
     if (of_second && args.reqs.back() == GradReq::kWrite) args.reqs.back() = GradReq::kAdd;
   }
   for (const int n : first.auxiliary) aux.push_back(array(source_of(first_nodes_[size_t(n)])));
@@ -221,15 +221,15 @@ void ValueShapedParts::bind_first() {
   for (size_t t = 0; t < cut_edges_.size() && any; ++t) {
     const NDArray &made = outputs[first_heads_.size() + t];
     cut_edges_[t].gradient =
-        NDArray::create(made.shape(), made.dtype(), made.context());  // zeros, where none comes back
+        NDArray::create(made.shape(), made.dtype(), made.context());  // stays 0 if the second computes none
     if (dtype_is_float(made.dtype())) cut_edges_[t].req = GradReq::kWrite;
   }
 }
 
 ExecutorOptions ValueShapedParts::options() const {
   ExecutorOptions of_part = whole_.options;
-  of_part.compute.all_known = false;  // nodes that are named may be in the other part
-  of_part.outputs.clear();            // they are those of the whole
+  of_part.compute.all_known = false;  // named nodes may be in the other part
+  of_part.outputs.clear();            // they belong to the whole
   return of_part;
 }
 
@@ -280,7 +280,7 @@ std::vector<bool> ValueShapedParts::cut_inputs_in(const std::vector<int> &nodes)
 
 namespace {
 
-// run(those that have not failed yet, who they are) gives the failures of these. Null ones have nothing to do.
+// Calls run(executors, their devices) for the parts that exist and have not failed, and adds the failures it returns.
 template <typename Run>
 void run_parts(const std::vector<std::shared_ptr<Executor>> &parts, Failures *failures, Run &&run) {
   std::vector<std::shared_ptr<Executor>> running;
@@ -300,7 +300,7 @@ void run_parts(const std::vector<std::shared_ptr<Executor>> &parts, Failures *fa
   }
 }
 
-// What goes on meets nobody where one has failed.
+// Fails all devices if one has failed: the others would wait for its share of the batch.
 void fail_together(size_t num, Failures *failures) {
   for (size_t d = 0; d < num && failures->any(); ++d)
     if (!failures->failed(d)) failures->add(d, failures->first());
@@ -362,7 +362,7 @@ void ValueShapedParts::choose_second() {
   show_outputs();
 }
 
-// The second part may have two parts itself, of which the second is known when it has run.
+// If the second part has two parts itself, its outputs are known when it has run.
 void ValueShapedParts::show_outputs() {
   for (size_t i = 0; i < second_heads_.size(); ++i) whole_.arrays.outputs[second_heads_[i]] = current_->outputs()[i];
 }
