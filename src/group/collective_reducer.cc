@@ -14,19 +14,19 @@
 namespace cohort {
 namespace {
 
-constexpr int kWholeParams = 1 << 30;  // threads of a worker, so many that no parameter is cut
+constexpr int kWholeParams = 1 << 30;  // a number of threads of a worker that is so large that no parameter is cut
 constexpr size_t kSumAlignment = 256;
 
 bool has_elements(const ExchangeParam &param) { return param.grads[0].size() > 0; }
 
 }  // namespace
 
-// What all passes have in common.
+// The state that all reductions share.
 struct CollectiveReducer::Work {
-  // Of one device: gradients of a bucket into the type in which they are summed, or sums back into their own.
+  // Casts on one device: gradients of a bucket to the type in which they are summed, or sums back to their own.
   struct Casts {
     std::vector<std::unique_ptr<Kernel>> kernels;
-    std::deque<std::array<void *, 2>> pointers;  // of each, from and to
+    std::deque<std::array<void *, 2>> pointers;  // source and target of each kernel
     std::vector<Step> steps;
 
     void add(const Worker &worker, const Summand &what, Dtype to) {
@@ -48,7 +48,7 @@ struct CollectiveReducer::Work {
   std::vector<std::shared_ptr<Memory>> memory;  // of each device's sums
   std::vector<std::string> labels;              // of each bucket
   std::vector<Communicator::Sums> buckets;
-  std::vector<double> moved_bytes;         // of each bucket, read and written on all devices
+  std::vector<double> moved_bytes;         // bytes of each bucket that are read and written on all devices
   std::vector<std::vector<Casts>> narrow;  // [bucket][device]
   std::vector<Casts> widen;                // [device]: all sums
 
@@ -109,7 +109,8 @@ class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reducti
  public:
   Reduction(const ExchangeDevices &devices, std::shared_ptr<const Work> work)
       : devices_(devices), work_(std::move(work)), ready_(work_->buckets.size()), ends_(devices.size()) {
-    const size_t num_buckets = work_->buckets.size(), num_early = num_buckets - 1;  // the end speaks for the last
+    // The end of the pass stands for the last bucket.
+    const size_t num_buckets = work_->buckets.size(), num_early = num_buckets - 1;
     arrivals_.resize(devices.size() * num_early);
     for (size_t d = 0; d < devices.size(); ++d) {
       ends_[d].pass = this;
@@ -141,7 +142,7 @@ class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reducti
     consumer_.reset();
     failure_.clear();
   }
-  // The sums are not those of what the gradients are now.
+  // The gradients have changed since they were summed.
   void invalidate_sums() {
     for (auto &events : ready_) events.assign(devices_.size(), nullptr);
     num_summed_ = 0;
@@ -157,7 +158,7 @@ class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reducti
     const size_t num_early = work_->buckets.size() - 1;
     return {programs_.data() + device * num_early, num_early, shared_from_this()};
   }
-  // Queues the sums of what is not summed yet; all of it is on the devices' queues.
+  // Queues the sums that are not made yet; all gradients are on the devices' queues.
   void sum_rest() {
     Communicator::Events now;
     for (size_t d = 0; d < devices_.size(); ++d) {
@@ -173,7 +174,7 @@ class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reducti
       sum(num_summed_);
     }
   }
-  // The devices' queues go on when all that is queued has been summed.
+  // Makes the devices' queues wait for all queued sums.
   void join() {
     for (size_t d = 0; d < done_.size(); ++d) {
       devices_[d].queue->wait(done_[d]);
@@ -185,7 +186,7 @@ class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reducti
       const std::lock_guard<std::mutex> lock(mutex_);
       consumer_ = consumer;
       replaces_ = replaces;
-      // What fails from here on is told to the consumer by whoever finds it.
+      // From here on, the code that finds a failure tells the consumer.
       if (!failure_.empty()) fail_all_locked(failure_.c_str());
     }
     for (size_t d = 0; d < devices_.size(); ++d) {
@@ -207,8 +208,8 @@ class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reducti
     if (!failure_.empty()) return;  // the first is the cause
     try {
       failure_ = message;
-    } catch (const std::exception &) {  // no memory to say it with
-      failure_.assign("failed");        // which needs none
+    } catch (const std::exception &) {  // no memory for the message
+      failure_.assign("failed");        // short enough to need none
     }
     fail_all_locked(message);
   }
@@ -242,7 +243,7 @@ class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reducti
     if (!steps.empty()) devices_[device].queue->run(program_of(steps), work_);
   }
 
-  // On the thread that queues backward. Whatever goes wrong here is no business of the pass that it is in.
+  // On the thread that queues backward. A failure here must not fail the backward pass that it interrupts.
   void arrive(size_t device, size_t bucket) {
     try {
       ready_[bucket][device] = devices_[device].queue->record();
@@ -268,13 +269,13 @@ class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reducti
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!failure_.empty()) throw Error(Code::kExecution, failure_);
   }
-  // With the lock held. What sums were to change on a device has not been changed.
+  // Marks everything on a device that the sums were to change as failed; mutex_ is held.
   void fail_device_locked(size_t device, const char *message) noexcept {
     if (!consumer_) return;
     consumer_->fail(device, message);
     for (size_t p = 0; replaces_ && p < work_->grads.size(); ++p) work_->grads[p][device].fail(message);
   }
-  void fail_all_locked(const char *message) noexcept {  // with the lock held
+  void fail_all_locked(const char *message) noexcept {  // mutex_ is held
     for (size_t d = 0; d < devices_.size(); ++d) fail_device_locked(d, message);
   }
 
@@ -282,11 +283,11 @@ class CollectiveReducer::Reduction : public std::enable_shared_from_this<Reducti
   const std::shared_ptr<const Work> work_;
   std::shared_ptr<Communicator> communicator_;
   std::vector<Communicator::Events> ready_;  // [bucket][device]; null: not there yet
-  Communicator::Events done_;                // of what was summed last
+  Communicator::Events done_;                // of the bucket that was summed last
   size_t num_summed_ = 0;                    // buckets, in their order
   bool consumed_ = false;
   std::vector<Arrival> arrivals_;  // [device * num_early + bucket]
-  std::vector<Program> programs_;  // of these
+  std::vector<Program> programs_;  // of the arrivals
   std::vector<End> ends_;
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<SumConsumer> consumer_;
@@ -339,7 +340,7 @@ CollectiveReducer::CollectiveReducer(const ExchangeParams &params, const Gradien
 
 void *CollectiveReducer::sum_of(size_t param, size_t worker) const { return work_->sums[param][worker]; }
 
-// Another one where the one there was is broken.
+// Makes another communicator if the old one is broken.
 const std::shared_ptr<Communicator> &CollectiveReducer::communicator() {
   if (!communicator_ || communicator_->broken()) {
     std::string why;
@@ -358,7 +359,7 @@ void CollectiveReducer::begin_reduction() {
   latest_->reset_consumed();
 }
 
-// Sums are made in the midst of backward if those of the pass before were wanted; else they wait until somebody asks.
+// Sums are made during backward if those of the previous pass were asked for; else only when they are asked for.
 void CollectiveReducer::begin_backward() {
   eager_ = asked_;
   asked_ = false;
@@ -378,7 +379,7 @@ void CollectiveReducer::end_backward() {
     for (const NDArray &grad : arrays) versions_.push_back(grad.version());
 }
 
-// Whoever has changed gradients since backward, or may have, gets the sums of what they are now.
+// If gradients were changed after backward, or may have been, their sums are made again.
 void CollectiveReducer::before_update() {
   if (!latest_ || !latest_->is_summed()) return;
   bool changed = versions_.empty();
@@ -401,7 +402,7 @@ void CollectiveReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool r
     pass->sum_rest();
     pass->join();
   }
-  // Work that was queued since backward has the old weights, which the first device may hand out new ones over.
+  // Work queued since backward reads the old weights, which the first device may overwrite with new ones.
   for (size_t d = 1; waits && d < devices_.size(); ++d) devices_[0].queue->wait(devices_[d].queue->record());
   pass->consume(consumer, replace_gradients);
   for (size_t p = 0; replace_gradients && p < work_->grads.size(); ++p) {

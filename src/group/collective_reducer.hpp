@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums where the devices can sum among themselves (device/communicator.hpp), beside what their queues do: a bucket is
-// summed as soon as all devices have it, while they are still in backward. Sums lie on every device, apart from the
-// gradients, and each device consumes its own. For exchange.cc.
+// Sums gradients on the devices, where these can sum among themselves (device/communicator.hpp), in parallel to their
+// queues: a bucket is summed as soon as all devices have it, while they are still in backward. Each device has all sums
+// in memory of its own, apart from the gradients, and consumes them there. For exchange.cc.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace cohort {
 
 class CollectiveReducer final : public GradientReducer {
  public:
-  // Null, and why, where these devices cannot. `sum_dtype`: as type_of_sum() wants it.
+  // Null if these devices cannot; *why says why. `sum_dtype`: the `wanted` of type_of_sum().
   static std::unique_ptr<CollectiveReducer> make(const ExchangeParams &params, const GradientBuckets &buckets,
                                                  const ExchangeDevices &devices, Dtype sum_dtype, std::string *why);
 
@@ -41,9 +41,9 @@ class CollectiveReducer final : public GradientReducer {
   const std::shared_ptr<Work> work_;
   std::shared_ptr<Communicator> communicator_;
   std::vector<std::shared_ptr<Reduction>> reductions_;
-  std::shared_ptr<Reduction> latest_;  // of the latest backward
+  std::shared_ptr<Reduction> latest_;  // that of the latest backward
   bool asked_ = false, eager_ = false;
-  std::vector<uint64_t> versions_;  // of the gradients, as backward has left them
+  std::vector<uint64_t> versions_;  // of the gradients when backward ended
 };
 
 }  // namespace cohort

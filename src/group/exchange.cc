@@ -115,7 +115,7 @@ void Exchange::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mo
   local_->run();
 }
 
-// Says to weights and gradients that an update uses them. Are others to be waited for?
+// Registers an update with weights and gradients; returns whether queues have to wait for other work.
 bool Exchange::begin_update(UpdateMode mode) const {
   bool waits = false;
   for (const ExchangeParam &param : params_) {
@@ -141,7 +141,7 @@ void Exchange::update_from_sums(const std::shared_ptr<Optimizer> &optimizer, Upd
   }
   weights_->find_changed();
   reducer_->before_update();
-  // A device that is still in backward must not update what another one's later work reads.
+  // If work was given to a device since backward, another device must not update before that work has read the weights.
   bool waits = num_given() != num_given_;
   waits = begin_update(mode) || waits;
   waits = plan_->slots().begin_states(reduced_on_) || waits;
@@ -156,7 +156,8 @@ void Exchange::update_from_sums(const std::shared_ptr<Optimizer> &optimizer, Upd
   weights_->note_versions();
 }
 
-// The reducer lets go of a consumer on this thread alone, when its pass is used again: what nobody else holds is free.
+// A reducer releases a consumer only on this thread, when it reuses the reduction: an update that nothing else refers
+// to is free.
 const std::shared_ptr<SummedUpdate> &Exchange::free_update() {
   for (const auto &known : updates_)
     if (known.use_count() == 1) return known;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of a group's devices become an update of its parameters: chooses who sums (reducer.hpp) and what is done
-// with the sums. Driven by group.
+// Turns the gradients of a group's devices into an update of its parameters: chooses the reducer (reducer.hpp) and what
+// is done with the sums. Driven by group.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +23,30 @@ class WeightMirrors;
 
 class Exchange {
  public:
-  // `num_gradients`: of all arguments. bucket_bytes 0: chosen from the parameters. `sum_dtype`: in
-  // which float32 gradients are summed.
+  // `num_gradients`: of all arguments. bucket_bytes 0: chosen from the parameters. `sum_dtype`: the type in which
+  // float32 gradients are summed.
   Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradients, size_t bucket_bytes,
            Dtype sum_dtype = Dtype::kFloat32);
   ~Exchange();  // waits for nothing: queued work holds what it uses
   Exchange(const Exchange &) = delete;
   Exchange &operator=(const Exchange &) = delete;
 
-  // The same arrays and queues?
+  // Whether its arrays and queues are these.
   bool works_on(const ExchangeParams &params, const ExchangeDevices &devices) const;
 
   const GradientBuckets &buckets() const { return buckets_; }
   // Before a backward pass is queued on the devices.
   void begin_backward();
-  // What backward of this device is to run after each bucket: asking is promising to. None if there is nothing to gain.
+  // The programs that backward of this device runs after its buckets; the caller must run them. None if they gain
+  // nothing.
   BucketPrograms after_bucket(size_t device);
 
   // After backward was queued on all devices.
   void end_backward();
-  // After that: queues the update of every parameter. What was queued in between has the old ones.
+  // After that: queues the update of every parameter. Work queued in between still reads the old parameters.
   void update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
-  // The devices' queues have been waited for: waits for what else there is, and throws what failed there. What failed
-  // passes have left behind is cleared away.
+  // Called after waiting for the devices' queues: waits for the rest of the exchange's work and throws its errors.
+  // Clears what failed passes have left.
   void wait();
 
  private:
@@ -57,14 +58,15 @@ class Exchange {
   const ExchangeParams params_;  // in the order of their positions
   const ExchangeDevices devices_;
   const GradientBuckets buckets_;
-  const ExchangeParam *mismatched_ = nullptr;          // has not one shape on all devices, so that nothing is summed
-  std::unique_ptr<GradientReducer> reducer_;           // null: there is one device, or nothing to sum
+  // A parameter whose shapes differ between devices, so that nothing can be summed; else null.
+  const ExchangeParam *mismatched_ = nullptr;
+  std::unique_ptr<GradientReducer> reducer_;           // null: one device, or nothing to sum
   std::vector<std::shared_ptr<Timeline>> reduced_on_;  // of its workers
-  uint64_t num_given_ = 0;                             // to the devices, up to the end of backward
+  uint64_t num_given_ = 0;                             // work given to the devices up to the end of backward
   std::unique_ptr<LocalUpdate> local_;
   std::shared_ptr<WeightMirrors> weights_;
   std::shared_ptr<const SummedUpdatePlan> plan_;
-  std::vector<std::shared_ptr<SummedUpdate>> updates_;  // of the plan, in flight or free
+  std::vector<std::shared_ptr<SummedUpdate>> updates_;  // updates of the plan, in flight or free
 };
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a group gives its exchange to work on.
+// The parameters and devices that a group gives its exchange.
 #pragma once
 
 #include <memory>
@@ -20,19 +20,20 @@ struct ExchangeParam {
 };
 using ExchangeParams = std::vector<ExchangeParam>;
 
-// Whether a parameter has one shape on all devices, and so sums and means; one whose shape follows the batch may not.
+// Whether the arrays have one shape on all devices, so that they can be summed or averaged; an array whose shape
+// follows the batch may not.
 bool have_same_shape(const std::vector<NDArray> &of_devices);
 void check_same_shape(const std::string &name, const std::vector<NDArray> &of_devices);  // kShape
 
-// A device of the group. Arrays of contexts that neither the host nor its own queue reaches are those of layers that
-// group2ctx has placed elsewhere.
+// A device of the group. If group2ctx has placed layers on other contexts, these have queues in `others`; arrays on the
+// host belong to `queue` if the device is on the host.
 struct ExchangeDevice {
   Context context;
-  std::shared_ptr<Queue> queue;                                    // the order of all its work
-  std::shared_ptr<Timeline> timeline;                              // of it and the others
-  std::vector<std::pair<Context, std::shared_ptr<Queue>>> others;  // of such contexts
+  std::shared_ptr<Queue> queue;                                    // orders all work of the device
+  std::shared_ptr<Timeline> timeline;                              // of all these queues
+  std::vector<std::pair<Context, std::shared_ptr<Queue>>> others;  // queues of other contexts
 
-  // Where work on an array of this device is queued. kInternal: nowhere.
+  // The queue for work on an array of this device. kInternal if there is none.
   const std::shared_ptr<Queue> &queue_for(const NDArray &array) const;
   bool operator==(const ExchangeDevice &other) const {
     return context == other.context && queue == other.queue && others == other.others;
@@ -40,7 +41,7 @@ struct ExchangeDevice {
 };
 using ExchangeDevices = std::vector<ExchangeDevice>;
 
-// The label of the exchange's work in queues: errors that have it as their subject follow from others.
+// The label of the exchange's work in queues: an error with this subject is a consequence of another error.
 extern const char kExchangeLabel[];
 // The same for traces.
 const WorkInfo *exchange_info();

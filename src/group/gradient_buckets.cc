@@ -7,11 +7,11 @@
 namespace cohort {
 namespace {
 
-// Below this one bucket does: telling of several costs more than starting early wins.
+// Below this one bucket is enough: reporting several costs more than starting early gains.
 constexpr size_t kSmallModelBytes = 256 << 10;
 constexpr size_t kLeastBucketBytes = 128 << 10, kMostBucketBytes = 4 << 20;
 
-// FNV-1a, of 64 bits. Numbers go in as eight bytes, the lowest first.
+// FNV-1a with 64 bits. A number is hashed as eight bytes, the lowest first.
 class Hash {
  public:
   void add(uint64_t number) {
@@ -67,7 +67,7 @@ GradientBuckets choose_buckets(const ExchangeParams &params, int num_gradients, 
 }
 
 std::vector<int> in_network_order(const Graph &graph, std::vector<int> arguments) {
-  std::vector<size_t> first(graph.nodes.size(), graph.nodes.size());  // node that reads it
+  std::vector<size_t> first(graph.nodes.size(), graph.nodes.size());  // per node: the first node that reads it
   for (size_t n = graph.nodes.size(); n-- > 0;)
     for (const Graph::Input &input : graph.inputs[n])
       if (const int variable = graph.variable_of(input); variable >= 0) first[size_t(variable)] = n;
@@ -80,7 +80,7 @@ std::vector<int> in_network_order(const Graph &graph, std::vector<int> arguments
 std::vector<int> ends_in_order(const std::vector<int> &ends, const std::vector<int> &order,
                                const std::vector<int> &own) {
   if (own == order) return ends;
-  std::unordered_map<int, int> ends_own;  // of each argument
+  std::unordered_map<int, int> ends_own;  // per argument: its position in `own`, plus one
   for (size_t i = 0; i < own.size(); ++i) ends_own[own[i]] = int(i) + 1;
   std::vector<int> result;
   int last = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which gradients are summed together, and in which order. For exchange.cc.
+// Decides which gradients are summed together, and in which order. For exchange.cc.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@ namespace cohort {
 // Buckets are ranges of in_network_order().
 struct GradientBuckets {
   std::vector<int> ends;        // positions; the last is the number of gradients
-  std::vector<int> param_ends;  // the same in the parameters that have a gradient
-  // Of the parameters' names, shapes and dtypes in their order, and where buckets end among them. Processes that are to
-  // sum together have the same, whatever machines they run on.
+  std::vector<int> param_ends;  // the same, counted in the parameters that have a gradient
+  // Hash of the parameters' names, shapes and dtypes in their order, and of the ends of buckets. Processes that sum
+  // together have the same hash, on any machine.
   uint64_t hash = 0;
 };
 
-// Arguments in the order in which backward, node by node, is done with them: that of the nodes that read them first,
-// the last of these first. Kernels, which may take nodes together, have no say in it, so that processes on machines of
+// Arguments in the order in which backward, going node by node, finishes with them: by the first node that reads each,
+// the last such node first. Kernels, which may fuse nodes, do not affect this order, so that processes on machines of
 // several kinds agree.
 std::vector<int> in_network_order(const Graph &graph, std::vector<int> arguments);
 
-// A function of names, positions, shapes and dtypes alone: of the network, not of the machine. `params` are in the
-// order of their positions. bucket_bytes 0: chosen from the parameters.
+// Depends only on names, positions, shapes and dtypes: on the network, not on the machine. `params` are in the order of
+// their positions. bucket_bytes 0: chosen from the parameters.
 GradientBuckets choose_buckets(const ExchangeParams &params, int num_gradients, size_t bucket_bytes);
 
-// The same buckets, which end at `ends` in `order`, where backward is done with these arguments in an order of its own:
-// each ends with the last of those that it has ended with.
+// Converts bucket ends in `order` to ends in `own`, the order in which an executor's backward finishes with the
+// arguments: a bucket ends with the last of its arguments in that order.
 std::vector<int> ends_in_order(const std::vector<int> &ends, const std::vector<int> &order,
                                const std::vector<int> &own);
 

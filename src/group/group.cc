@@ -160,7 +160,7 @@ size_t Group::num_arrays(GroupList list) const {
   return 0;
 }
 
-// IGR-01: there are none, and that is an error to ask for, not an empty list.
+// IGR-01: asking for gradients of inputs is an error if there are none.
 void Group::Impl::check_list(GroupList list, size_t index, size_t num) const {
   if (list == GroupList::kInputGrads && !(options.for_training && options.inputs_need_grad)) {
     throw Error(Code::kState, "the group was bound without gradients of its inputs: inputs_need_grad and for_training",
@@ -280,7 +280,7 @@ uint64_t Group::exchange_hash() const {
   return impl_->exchange->buckets().hash;
 }
 
-// Waits for every device. Of several failures the first that is not a consequence of another device's.
+// Waits for every device. Of several errors, throws the first that is not a consequence of another device's.
 void Group::wait() {
   std::exception_ptr cause, consequence;
   const auto wait_for = [&](auto &worker) {

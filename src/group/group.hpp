@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One executor per context: each batch is split over them, outputs are merged, gradients summed and parameters updated
-// (contract sections 1 to 10). The boundary drives it.
+// (contract sections 1 to 10). Driven by the API layer.
 //
-// Threads: one at a time per group, groups that share memory counting as one. Every call that fails has changed
-// nothing, unless its comment says otherwise.
+// Threads: one at a time per group; groups that share memory count as one. A call that fails has changed nothing,
+// unless its comment says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace cohort {
 
 class Group;
 
-// Lists of arrays that a group has on each device; the values are those of COHORT_GROUP_*.
+// Lists of arrays that a group has on each device, with the values of COHORT_GROUP_*.
 enum class GroupList : int32_t {
   kData = 0,
   kLabels = 1,
@@ -42,7 +42,7 @@ enum class GroupList : int32_t {
 };
 GroupList make_group_list(int32_t code);  // kInvalidArgument
 
-// How update() puts the devices' gradients together; the values are those of COHORT_UPDATE_*.
+// How update() combines the devices' gradients, with the values of COHORT_UPDATE_*.
 enum class UpdateMode : int32_t { kOnStore = 0, kPerDevice = 1, kNoStore = 2 };
 UpdateMode make_update_mode(int32_t code);  // kInvalidArgument
 
@@ -52,7 +52,8 @@ struct GroupOptions {
   Rounding rounding = Rounding::kHalfUp;
   std::vector<BatchSlice> slices;  // empty: by workload
   std::vector<std::string> param_names;
-  bool all_params = false;  // instead: all arguments that are no data, label (of a loss, bound or not) or state
+  // Instead of names: all arguments but data, labels (also of losses that are not bound) and states.
+  bool all_params = false;
   bool for_training = true;
   bool inputs_need_grad = false;
   std::vector<std::string> fixed_param_names;
@@ -60,7 +61,7 @@ struct GroupOptions {
   std::vector<std::string> state_names;
   std::vector<std::pair<std::string, Dtype>> input_dtypes;
   std::vector<std::map<std::string, Context>> group2ctx;  // none, one for all devices, or one per device (EXE-11)
-  int num_threads = 0;  // of each cpu context; 0: the processors are shared out among them
+  int num_threads = 0;                                    // of each cpu context; 0: the contexts divide the processors
   ComputeTypes compute;
   bool backward_once = false;  // as an executor's
   bool recompute = false;      // likewise
@@ -69,9 +70,9 @@ struct GroupOptions {
   Dtype gradient_sum_dtype = Dtype::kFloat32;  // of float32 gradients
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
-  bool managed = false;  // a bucket of a manager, which decides what is bound: bind and reshape are kState
-  std::map<std::string, NDArray> given_params, given_aux;  // its arrays, for inference
-  std::vector<std::string> arg_names;                      // what the caller takes them to be; empty: not checked
+  bool managed = false;  // it is a bucket of a manager, which binds it: bind() and reshape() throw kState
+  std::map<std::string, NDArray> given_params, given_aux;  // arrays to use as the group's own, for inference
+  std::vector<std::string> arg_names;  // the argument names that the caller expects; empty: not checked
 };
 
 class Group {
@@ -80,7 +81,7 @@ class Group {
                                        const GroupOptions &options, const std::shared_ptr<Group> &shared = nullptr);
   ~Group();  // its executors wait for the queued work
 
-  // From scratch: new arrays of zeros. rebind false: kState (DIF-17).
+  // Binds from scratch, with new arrays of zeros. rebind false: kState (DIF-17).
   void bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared, bool rebind);
   void reshape(const DataDescs &data, const DataDescs &labels);  // BND-03..13
 
@@ -95,25 +96,25 @@ class Group {
 
   std::vector<int> decide_slices(const DataDescs &descs) const;                                       // DSC-05
   DataDescs sliced_shape(const DataDescs &descs, size_t device, const std::vector<int> *axes) const;  // DSC-06
-  const DataDescs &descs(GroupList list) const;  // kData or kLabels, else kInvalidArgument
-  DataDescs output_shapes() const;               // GRP-20; layout: that of the head, "" if it is not batched
+  const DataDescs &descs(GroupList list) const;  // of kData or kLabels, else kInvalidArgument
+  DataDescs output_shapes() const;               // GRP-20; the layout is that of the head, "" if it is not batched
 
   size_t num_arrays(GroupList list) const;
   const std::string &name(GroupList list, size_t index) const;       // lives until reshape or bind
   int axis(GroupList list, size_t index) const;                      // kData, kLabels, kOutputs, kInputGrads
   NDArray array(GroupList list, size_t index, size_t device) const;  // live; null: a parameter without gradient
-  NamedArrays arrays(GroupList list, size_t device) const;           // null entries likewise
+  NamedArrays arrays(GroupList list, size_t device) const;           // entries may be null likewise
   NDArray merged(GroupList list, size_t index);                      // OUT-01..05, IGR-01..03
   NamedArrays shared_data(size_t device) const;                      // SHR-03
 
   void set_params(const NamedArrays &args, const NamedArrays *aux, bool allow_extra);  // PRM-01..05
-  // Parameters and auxiliary states that are not among these; kName unless they are allowed.
+  // The parameters and auxiliary states that are not among these; kName if there are any, unless they are allowed.
   DataDescs missing_params(const NamedArrays &args, const NamedArrays *aux, bool allow_missing) const;
-  void get_params(const NamedArrays &args, const NamedArrays *aux) const;  // PRM-06..09: into them
+  void get_params(const NamedArrays &args, const NamedArrays *aux) const;  // PRM-06..09: writes into these arrays
   void copy_params(NamedArrays *args, NamedArrays *aux) const;             // into new ones on cpu(0)
 
-  // A batch, in the order of the descriptors; `labels` null or empty: they stay as they are. Queued: the arrays may be
-  // let go at once.
+  // Loads a batch, in the order of the descriptors; `labels` null or empty: they stay as they are. The copies are
+  // queued; the caller may release the arrays at once.
   void load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels);
   void run(int is_train);  // -1: as bound
   void forward(const std::vector<NDArray> &data, const std::vector<NDArray> &labels, int is_train);
@@ -133,8 +134,8 @@ class Group {
   void set_states(const std::vector<std::vector<NDArray>> *states, const double *value);
 
   void set_monitor(MonitorFunction function, bool all);  // null removes it; reshape keeps it
-  // The same in processes whose gradients can be summed: names, shapes and dtypes of the parameters in the order of the
-  // network, and their buckets. kState: bound for inference.
+  // Equal in processes whose gradients can be summed: a hash of names, shapes and dtypes of the parameters in the order
+  // of the network, and of their buckets. kState if bound for inference.
   uint64_t exchange_hash() const;
   void wait();  // throws the first error of queued work
   MemoryUse memory(size_t device) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding: what each device's executor is told, merged outputs, sharing, reshape. New executors are made aside and
+// Binding: options for each device's executor, merged outputs, sharing, reshape. New executors are made aside and
 // adopted as a whole, so that a failure changes nothing (BND-09).
 #include <algorithm>
 
@@ -20,7 +20,7 @@ bool is_described(const DataDescs &descs, const std::string &name) {
   return std::any_of(descs.begin(), descs.end(), [&](const DataDesc &desc) { return desc.name == name; });
 }
 
-// Arrays of several devices' parts lie one after the other along this axis.
+// Whether the devices' parts, joined along this axis, lie one after the other in memory.
 bool contiguous_along(const Shape &shape, int axis) {
   for (int i = 0; i < axis; ++i)
     if (shape[i] != 1) return false;
@@ -45,7 +45,7 @@ std::vector<int64_t> starts_of_parts(const Shapes &parts, int axis) {
   return starts;
 }
 
-// The variables that losses have as labels, each with a loss's name.
+// The variables that losses take as labels, each with the name of a loss.
 std::map<std::string, std::string> Group::Impl::labels_of_losses() const {
   std::map<std::string, std::string> found;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -60,7 +60,7 @@ std::map<std::string, std::string> Group::Impl::labels_of_losses() const {
   return found;
 }
 
-// A loss that learns from zeros is most often one whose labels were forgotten.
+// Warns of losses without labels: most often a caller has forgotten these.
 void Group::Impl::warn_of_missing_labels(const DataDescs &data, const DataDescs &labels) const {
   if (!options.for_training) return;
   for (const auto &entry : labels_of_losses()) {
@@ -233,7 +233,7 @@ DataDescs device_descs(const GroupBinding &binding, bool labels, size_t device) 
 // Shapes of the heads on each device, and their dtypes where they are known.
 std::vector<Shapes> Group::Impl::infer_heads(const GroupBinding &binding, std::vector<Dtype> *dtypes) const {
   std::vector<Shapes> heads(num_devices());
-  std::map<int64_t, size_t> by_length;  // slices of one length are alike
+  std::map<int64_t, size_t> by_length;  // slices of one length have the same shapes
   for (size_t d = 0; d < num_devices(); ++d) {
     const int64_t length = binding.slices.empty() ? 0 : binding.slices[d].size();
     const auto known = by_length.emplace(length, d);
@@ -268,9 +268,9 @@ std::shared_ptr<Storage> OutputPool::take(const Key &key, const Context &context
   return known = fresh.storage();
 }
 
-// Where the parts of an output begin, and, on cpu contexts, one array that all devices write their parts of: each is
-// given a window under its own context. Memory is the pool's; its old contents stay, as another group may be at work on
-// them. [device][head]; null: the executor's own.
+// Finds where the parts of each output begin, and allocates outputs: on cpu contexts one array that all devices write
+// their parts of, each through a window with its own context. The memory is the pool's and keeps its old contents, as
+// another group may be using them. Returns [device][head]; null: the executor allocates its own.
 std::vector<std::vector<NDArray>> Group::Impl::make_outputs(GroupBinding *binding, OutputPool *pool) const {
   std::vector<std::vector<NDArray>> windows(num_devices(), std::vector<NDArray>(output_names.size()));
   binding->merged.resize(output_names.size());
@@ -308,7 +308,7 @@ std::vector<std::vector<NDArray>> Group::Impl::make_outputs(GroupBinding *bindin
     const NDArray merged(storage, 0, whole, dtypes[h]);
     const size_t row_bytes = whole_bytes / size_t(std::max<int64_t>(starts.back(), 1));
     for (size_t d = 0; d < num_devices(); ++d) {
-      // Its own storage, for its own context.
+      // A storage of its own, which has its own context.
       const size_t begin = size_t(starts[d]) * row_bytes, bytes = size_t(starts[d + 1] - starts[d]) * row_bytes;
       auto memory =
           std::make_shared<Memory>(options.contexts[d], static_cast<char *>(storage->data()) + begin, bytes, nullptr);
@@ -326,7 +326,7 @@ const std::map<std::string, Context> &Group::Impl::group2ctx(size_t device) cons
   return maps.empty() ? none : maps[maps.size() == 1 ? 0 : device];
 }
 
-// CPU contexts that work at the same time, each as often as it is used.
+// The number of CPU contexts that work at the same time, each counted as often as it is used.
 int Group::Impl::num_cpus() const {
   size_t count = 0;
   for (size_t d = 0; d < num_devices(); ++d) {
@@ -337,8 +337,8 @@ int Group::Impl::num_cpus() const {
   return int(std::max<size_t>(count, 1));
 }
 
-// That of the group with which the parameters are shared. Bound again by itself, a group goes on with a copy of what it
-// had: others may have that, too.
+// The loss scale of the group with which parameters are shared. A group that binds again by itself continues with a
+// copy of its own, as other groups may share the old one.
 std::shared_ptr<LossScale> Group::Impl::make_loss_scale(const Group *shared) const {
   if (!options.for_training || options.loss_scale.initial == 0) return nullptr;
   refuse_unscaled(graph);
@@ -394,7 +394,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   const std::shared_ptr<OutputPool> new_outputs = shared ? shared->impl_->outputs : std::make_shared<OutputPool>();
   const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), new_outputs.get());
   std::vector<std::shared_ptr<ArrayPool>> new_pools;
-  std::vector<ArrayPool> staged_pools;  // those of another group change only when all went well
+  std::vector<ArrayPool> staged_pools;  // pools of another group change only if everything succeeds
   const std::shared_ptr<Replicas> replicas = Executor::make_replicas(symbol, num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
     new_pools.push_back(shared ? shared->impl_->pools[d] : std::make_shared<ArrayPool>());
@@ -428,7 +428,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   gradient_scale = new_gradient_scale;
   grad_reqs = std::move(reqs);
   initial_binding = binding;
-  cached_bindings.resize(1);  // no shape of the binding before
+  cached_bindings.resize(1);  // drops the shapes of the previous binding
   warn_of_missing_labels(data, labels);
 }
 
@@ -441,7 +441,7 @@ void Group::Impl::clear_grown(const GroupBinding &binding) const {
   }
 }
 
-// An executor may have found another place for an output than the one it was given.
+// Drops a merged array if an executor has put its output somewhere else than it was told to.
 void Group::Impl::finish_merged(GroupBinding *binding) const {
   for (size_t h = 0; h < output_names.size(); ++h) {
     NDArray &merged = binding->merged[h];
@@ -479,7 +479,7 @@ void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
   };
   for (size_t k = 0; k < data.size(); ++k) keep_dtype(data[k], binding->data_args[k], false);
   for (size_t k = 0; k < labels.size(); ++k) keep_dtype(labels[k], binding->label_args[k], true);
-  OutputPool own;  // each shape that was bound before keeps its outputs
+  OutputPool own;  // each cached shape keeps its outputs
   const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), &own);
   for (size_t d = 0; d < num_devices(); ++d) {
     ReshapeOptions how;
@@ -495,7 +495,7 @@ void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
   adopt(binding);
 }
 
-// What can fail comes first.
+// Everything that can fail comes first.
 void Group::Impl::adopt(const std::shared_ptr<GroupBinding> &binding) {
   for (size_t d = 0; d < num_devices(); ++d) {
     if (monitor || (current_binding && monitor_ever)) binding->execs[d]->set_monitor(monitor, monitor_all);
@@ -510,8 +510,8 @@ void Group::Impl::adopt(const std::shared_ptr<GroupBinding> &binding) {
   has_forward = has_backward = false;
 }
 
-// Of the parameters that have a gradient, on every device, in the order of the network; the one there is if it does.
-// Null: bound for inference.
+// An exchange of the parameters that have a gradient, on every device, in the order of the network; the present one if
+// it works on the same arrays. Null if bound for inference.
 std::shared_ptr<Exchange> Group::Impl::make_exchange(const GroupBinding &binding) const {
   if (!options.for_training) return nullptr;
   Executor &front = *binding.execs[0];

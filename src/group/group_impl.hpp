@@ -15,7 +15,7 @@
 
 namespace cohort {
 
-// One shape of batch bound on every device: what reshape() and bind() replace as a whole.
+// One batch shape, bound on every device: reshape() and bind() replace it as a whole.
 struct GroupBinding {
   DataDescs data, labels;
   std::vector<int> data_axes, label_axes, output_axes;
@@ -23,24 +23,25 @@ struct GroupBinding {
   std::vector<BatchSlice> slices;  // empty: nothing is batched
   std::vector<std::shared_ptr<Executor>> execs;
   std::vector<int> data_args, label_args;  // argument of each descriptor
-  // Per output: where each device's part begins along the batch axis, and at the end the whole length. Empty: not
-  // batched, or the parts do not fit together, or no forward has said their shapes yet.
+  // Per output: where each device's part begins along the batch axis, then the whole length. Empty if it is not
+  // batched, if the parts cannot be joined, or if their shapes depend on values and no forward has run.
   std::vector<std::vector<int64_t>> output_starts;
-  std::vector<NDArray> merged;  // per output: what all devices write their parts of; null: joined when it is read
+  // Per output: the array that all devices write their parts of; null: joined when it is read.
+  std::vector<NDArray> merged;
 };
 
-// Where parts of these shapes begin when they are joined along the axis, and at the end the whole length; empty: they
-// do not fit together.
+// Where parts of these shapes begin when they are joined along the axis, then the whole length; empty if they cannot be
+// joined.
 std::vector<int64_t> starts_of_parts(const Shapes &parts, int axis);
 
-// Memory of outputs that groups that share memory have in common: one of them runs at a time (SHR-07), and outputs are
-// often the largest arrays of all.
+// Memory for outputs, shared by groups that share memory: one of them runs at a time (SHR-07), and outputs are often
+// the largest arrays of all.
 struct OutputPool {
-  using Key = std::pair<size_t, size_t>;  // head; device, or kAllDevices for what they write their parts of
+  using Key = std::pair<size_t, size_t>;  // head; device, or kAllDevices for an array that all write their parts of
   static constexpr size_t kAllDevices = SIZE_MAX;
-  std::map<Key, std::shared_ptr<Storage>> storage;  // the largest there was
+  std::map<Key, std::shared_ptr<Storage>> storage;  // the largest that was needed
 
-  // At least `bytes`; zeros where it is new.
+  // At least `bytes`, filled with zeros if it is new.
   std::shared_ptr<Storage> take(const Key &key, const Context &context, size_t bytes);
 };
 
@@ -49,21 +50,21 @@ struct Group::Impl {
   Graph graph;
   GroupOptions options;
   std::vector<std::string> arg_names, aux_names, output_names;
-  std::vector<std::string> head_layouts;  // `__layout__` of each head's node; has_layout tells whether there is one
+  std::vector<std::string> head_layouts;  // `__layout__` of each head's node, if has_layout
   std::vector<bool> has_layout;
   std::vector<GradReq> grad_reqs;
   std::vector<int> param_args, state_args;  // arguments; parameters in the order of the arguments
   std::vector<std::string> param_arg_names;
 
   std::shared_ptr<GroupBinding> current_binding;
-  std::shared_ptr<GroupBinding> initial_binding;             // of the latest bind(): reshape() starts from it
-  std::list<std::shared_ptr<GroupBinding>> cached_bindings;  // shapes bound before, the latest first, for the next time
-  std::vector<std::shared_ptr<ArrayPool>> pools;             // one per device, shared by groups that share memory
+  std::shared_ptr<GroupBinding> initial_binding;             // by the latest bind(): reshape() starts from it
+  std::list<std::shared_ptr<GroupBinding>> cached_bindings;  // shapes bound before, the latest first, to be used again
+  std::vector<std::shared_ptr<ArrayPool>> pools;             // one per device, common to groups that share memory
   std::shared_ptr<OutputPool> outputs;                       // likewise
   std::shared_ptr<Exchange> exchange;
   std::shared_ptr<LossScale> loss_scale;  // null: there is none
-  // What it is in the latest backward pass, whose queued steps read it here: groups that share a loss scale may move it
-  // on meanwhile.
+  // The loss scale of the latest backward pass. Queued steps read it here, as groups that share a loss scale may change
+  // that one meanwhile.
   std::shared_ptr<double> gradient_scale;
 
   MonitorFunction monitor;
@@ -103,8 +104,8 @@ struct Group::Impl {
   bool resolve_train(int is_train) const;
   bool has_parts() const { return current_binding->execs[0]->node_sized_by_values() != nullptr; }
   [[noreturn]] void refuse_without_shape(size_t head) const;
-  void find_output_starts();                // of outputs whose shapes values have said
-  void check_idle(const char *what) const;  // Executor::check_idle() of all
+  void find_output_starts();                // for outputs whose shapes depend on values
+  void check_idle(const char *what) const;  // Executor::check_idle() for all devices
   ArraySlice part_of_head(const NDArray &whole, size_t head, size_t device) const;
   void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters, auxiliary states and states: in and out of the devices (contract sections 6 and 8).
+// Copies parameters, auxiliary states and states to and from the devices (contract sections 6 and 8).
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -28,14 +28,14 @@ const NDArray &target_of(const Executor &exec, const ParamCopy &copy) {
   return (copy.is_aux ? exec.aux() : exec.args())[copy.index];
 }
 
-// Jobs that copy on the host, in their order. Where there is much to copy, and the memory that one writes is none of
-// another's, they run side by side, once nobody uses any of it.
+// Jobs that copy on the host, run in order. If there is much to copy, and no job writes memory that another one uses,
+// they run in parallel, once nothing else uses any of it.
 class CopyJobs {
  public:
   void reads(const NDArray &source) { add(source, kReaders); }
   void writes(const NDArray &target, size_t job) { add(target, job); }
 
-  // job(i) for each, up to one that fails.
+  // Calls job(i) for each, until one fails.
   template <typename Job>
   void run(size_t num_jobs, Job &&job) {
     const size_t num_threads = threads_for(num_jobs);
@@ -66,7 +66,7 @@ class CopyJobs {
     try {
       const SignalsBlocked there;
       while (threads.size() + 1 < num_threads) threads.emplace_back(work);
-    } catch (const std::exception &) {  // the system has no thread for it, or no memory: those that are there do all
+    } catch (const std::exception &) {  // no thread or memory left: the threads that were started do all jobs
     }
     work();
     for (std::thread &thread : threads) thread.join();
@@ -77,7 +77,7 @@ class CopyJobs {
 
  private:
   static constexpr size_t kReaders = SIZE_MAX;
-  static constexpr size_t kMuch = size_t(4) << 20;  // bytes, beside which the start of a thread is little
+  static constexpr size_t kMuch = size_t(4) << 20;  // bytes; copying so many takes much longer than starting a thread
   struct Piece {
     NDArray array;
     AddressRange range;
@@ -93,13 +93,14 @@ class CopyJobs {
 
   size_t threads_for(size_t num_jobs) const {
     if (num_jobs < 2 || bytes_ < 2 * kMuch || !on_host_) return 1;
-    // A callback of a queue's waits for nothing that is behind it. A recording keeps a row for each thread there ever
-    // was.
+    // A callback on a queue must not wait for work behind it. And a recording keeps a row for each thread that ever
+    // ran.
     if (working_queue || process_trace().on() || !are_apart()) return 1;
     return std::min({num_jobs, bytes_ / kMuch, size_t(usable_processors())});
   }
 
-  // A block has one writer at a time, whatever part of it that writes; two blocks may be of the same memory, too.
+  // Whether all jobs write different blocks, and blocks that overlap in memory belong to one job. A block allows one
+  // writer at a time, even for different parts of it.
   bool are_apart() const {
     std::unordered_map<const Hazards *, size_t> writers;
     for (const Piece &piece : pieces_) {
@@ -113,7 +114,7 @@ class CopyJobs {
     }
     std::sort(sorted.begin(), sorted.end(),
               [](const Piece *a, const Piece *b) { return a->range.begin < b->range.begin; });
-    const Piece *farthest = nullptr;  // of those before
+    const Piece *farthest = nullptr;  // the one so far that ends last
     for (const Piece *piece : sorted) {
       if (farthest && piece->owner != farthest->owner && piece->range.overlaps(farthest->range)) return false;
       if (!farthest || piece->range.end > farthest->range.end) farthest = piece;
@@ -131,7 +132,7 @@ void check_shape(const std::string &name, const Shape &expected, const Shape &fo
   throw Error(Code::kShape, text("'", name, "': expected shape ", expected, ", found ", found), name);
 }
 
-constexpr int64_t kMeanElements = 2048;  // at a time: sums stay in the nearest cache
+constexpr int64_t kMeanElements = 2048;  // at a time, so that sums stay in the nearest cache
 
 template <typename T>
 void mean_into(const std::vector<NDArray> &arrays, const NDArray &mean) {
@@ -154,7 +155,7 @@ void mean_into(const std::vector<NDArray> &arrays, const NDArray &mean) {
   }
 }
 
-// Of whole numbers, cut toward zero: without float64, which is exact for integers up to 2^53 only.
+// Mean of integers, rounded toward zero; computed without float64, which is exact only for integers up to 2^53.
 NDArray whole_mean_of(const std::vector<NDArray> &arrays) {
   const NDArray mean = NDArray::create(arrays[0].shape(), Dtype::kInt64, Context());
   std::vector<__int128> sums(size_t(mean.size()), 0);
@@ -167,8 +168,8 @@ NDArray whole_mean_of(const std::vector<NDArray> &arrays) {
   return mean;
 }
 
-// PRM-08: sums in float32, in float64 for float64 and integers, exactly where these stay integers; the mean is cast
-// last.
+// PRM-08: sums are in float32, or in float64 for float64 and integers, or exact for integers that stay integers; the
+// mean is cast last.
 void write_mean(const std::vector<NDArray> &arrays, const NDArray &target) {
   for (const NDArray &array : arrays) array.wait();
   const WorkSpan span(SpanKind::kCopy, "mean of copies", double(arrays[0].bytes() * (arrays.size() + 1)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading, running and reading: batches in, outputs and gradients merged, metrics (contract sections 7, 9 and 10).
+// Loading batches, running, merging outputs and gradients, metrics (contract sections 7, 9 and 10).
 #include <algorithm>
 #include <cstring>
 
@@ -147,7 +147,7 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
 
 // ---- backward and update --------------------------------------------------------------------------------------------
 
-// A head gradient's rows for one device (BWD-02).
+// The rows of a head gradient that belong to one device (BWD-02).
 ArraySlice Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t device) const {
   const std::vector<int64_t> &starts = current_binding->output_starts[head];
   if (starts.empty()) return whole;
@@ -177,13 +177,13 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
     if (shapes.empty()) shapes = output_shapes();
     return shapes[head].shape;
   });
-  // Buckets are known for the usual program alone: a training pass without a monitor. Where the layers of a device lie
-  // on several contexts, these would have to wait for each other at the end of each bucket.
+  // Buckets are known only for the usual program: a training pass without a monitor. If the layers of a device lie on
+  // several contexts, these would have to wait for each other at the end of each bucket.
   const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty() && !self.has_parts();
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   self.has_backward = false;
   if (self.loss_scale && *self.gradient_scale != self.loss_scale->value) {
-    for (const auto &exec : self.current_binding->execs) exec->queue()->finish();  // a pass before it reads it
+    for (const auto &exec : self.current_binding->execs) exec->queue()->finish();  // an earlier pass may still read it
     *self.gradient_scale = self.loss_scale->value;
   }
   if (self.loss_scale) self.loss_scale->factors.begin_pass(self.current_binding->execs, *self.gradient_scale);
@@ -211,7 +211,7 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
   if (!self.loss_scale) return self.exchange->update(optimizer, mode);
   if (const LossScaleState *const loaded = optimizer->take_loaded_loss_scale()) self.loss_scale->state() = *loaded;
   const size_t num_summed = mode == UpdateMode::kNoStore ? 1 : num_devices();
-  wait();  // the gradients are looked at: what failed on the way to them is told now, and not again
+  wait();  // the gradients are read next: throws errors of the work that makes them, once
   self.loss_scale->factors.rescale_to(self.current_binding->execs, *self.gradient_scale);
   if (!are_finite(self.current_binding->execs, self.param_args, num_summed)) {
     count_update(self.loss_scale.get(), false);

@@ -12,17 +12,17 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kBriefElements = 16384;  // so few that no thread is woken for their update
+constexpr int64_t kBriefElements = 16384;  // so few that waking a thread for their update does not pay
 
 }  // namespace
 
-// The parameters of one device that one of its queues works with.
+// The parameters of one device that are updated on one of its queues.
 struct LocalUpdate::QueueParams {
   std::vector<size_t> params;
   std::vector<NDArray> weights, grads;
-  const UpdateSlots *slots = nullptr;  // of the states, and which copy of them
+  const UpdateSlots *slots = nullptr;  // has the states; `copy` says which copy of them
   size_t copy = 0;
-  std::vector<std::unique_ptr<UpdateKernel>> kernels;  // of each parameter
+  std::vector<std::unique_ptr<UpdateKernel>> kernels;  // one per parameter
   std::vector<std::unique_ptr<Job>> jobs;
 };
 
@@ -34,8 +34,8 @@ struct LocalUpdate::Plan {
   std::vector<std::unique_ptr<QueueParams>> parts;
 };
 
-// One update of a part, in flight or free: a program that takes over values and runs all kernels. One that is in flight
-// is not touched; there are as many as have ever been in flight at once.
+// One update of these parameters, in flight or free: a program that sets the update's numbers and runs all kernels. A
+// job in flight is not changed; there are as many as have ever been in flight at once.
 class LocalUpdate::Job {
  public:
   Job(const QueueParams &part, const std::vector<std::string> &labels, const std::deque<WorkInfo> &infos)
@@ -162,7 +162,7 @@ void LocalUpdate::run() {
   std::vector<std::shared_ptr<Timeline>> timelines;
   for (const ExchangeDevice &device : devices_) timelines.push_back(device.timeline);
   plan_->slots->begin_states(timelines);
-  std::vector<Job *> jobs;  // all of them, before one is queued
+  std::vector<Job *> jobs;  // find all before any is queued
   for (const auto &part : plan_->parts) {
     Job *job = nullptr;
     for (const auto &known : part->jobs)
@@ -177,7 +177,7 @@ void LocalUpdate::run() {
       for (size_t k = 0; k < part.params.size(); ++k) {
         jobs[i]->values()[k] = values_[part.params[k] * num_copies + (num_copies > 1 ? target.device : 0)];
       }
-      // In the order of the device's own queue, whatever queue it is.
+      // Ordered by the device's own queue, on whichever queue it runs.
       const std::shared_ptr<Queue> &main = devices_[target.device].queue;
       if (target.queue != main) target.queue->wait(main->record());
       jobs[i]->run(*target.queue, plan_->brief, plan_);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of each device's own parameters from its own gradients, on its own queues: nothing is summed. For
-// exchange.cc.
+// Updates each device's parameters from its own gradients, on its own queues, without summing. For exchange.cc.
 #pragma once
 
 #include <memory>
@@ -28,8 +27,8 @@ class LocalUpdate {
   };
 
   const ExchangeDevices devices_;
-  std::vector<Target> targets_;       // of the plan's parts
-  const std::shared_ptr<Plan> plan_;  // which queued work owns; no queue is in it
+  std::vector<Target> targets_;       // one per entry of Plan::parts
+  const std::shared_ptr<Plan> plan_;  // owned by queued work, so it must not own a queue
   std::vector<UpdateValues> values_;
 };
 

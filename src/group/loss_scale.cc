@@ -21,7 +21,7 @@ namespace {
               node.name);
 }
 
-// Losses there begin within their node's own backward step.
+// Refuses losses inside a node: their gradients begin within the node's own backward step.
 void refuse_losses(const Graph &body) {
   for (const auto &node : body.nodes)
     if (!node->is_variable() && node->op->is_loss(node->parsed)) refuse(*node, "a loss inside another node");
@@ -43,7 +43,7 @@ void refuse_unscaled(const Graph &graph) {
   }
 }
 
-// The whole of its memory: groups whose batches are larger see more of it.
+// Rescales its whole memory: groups with larger batches use more of it.
 void GradientFactors::rescale_to(const NDArray &gradient, double factor) {
   const auto known = factor_of_.find(gradient.storage());
   if (known == factor_of_.end() || known->second == factor) return;
@@ -80,7 +80,7 @@ bool are_finite(const std::vector<std::shared_ptr<Executor>> &executors, const s
     answers.push_back(invoke("multi_all_finite", attrs, arrays, {}, arrays[0].context())[0]);
   };
   for (const std::shared_ptr<Executor> &executor : executors) {
-    std::map<std::pair<Dtype, Context>, std::vector<NDArray>> alike;  // the operator wants them so
+    std::map<std::pair<Dtype, Context>, std::vector<NDArray>> alike;  // as the operator requires
     for (const int argument : arguments) {
       const std::vector<NDArray> &grads = executor->grads();
       if (size_t(argument) >= grads.size() || !grads[size_t(argument)]) continue;
@@ -94,7 +94,7 @@ bool are_finite(const std::vector<std::shared_ptr<Executor>> &executors, const s
       }
       const auto larger = [](const NDArray &a, const NDArray &b) { return a.size() < b.size(); };
       const int64_t largest = std::max_element(arrays.begin(), arrays.end(), larger)->size();
-      const NDArray room = NDArray::create(Shape{largest}, kind.first, kind.second);  // of one product after the other
+      const NDArray room = NDArray::create(Shape{largest}, kind.first, kind.second);  // holds one product at a time
       for (const NDArray &array : arrays) {
         const NDArray product(room.storage(), 0, array.shape(), kind.first);
         invoke("_mul_scalar", {{"scalar", std::to_string(num_summed)}}, {array}, {product}, kind.second);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A factor on the loss, and so on all gradients, that keeps small ones above what a narrow type can tell from 0, and is
-// as large as it can be without overflow: it doubles after so many good updates, and halves with each that is skipped.
-// One for all groups that share their parameters. For group and plan.
+// A factor on the loss, and so on all gradients, that keeps small gradients from becoming 0 in a narrow type. It is
+// kept as large as possible without overflow: it doubles after `window` good updates and halves with each skipped
+// update. Groups that share their parameters have one. For group and plan.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct LossScaleOptions {
   int window = 2000;   // good updates after which it doubles
 };
 
-// By what each gradient was multiplied in the pass that has written it, or added to it, last: groups that share
-// gradients may have run with another factor since.
+// The factor with which each gradient was last written or added to: groups that share gradients may have run with
+// another factor since.
 class GradientFactors {
  public:
-  // A backward pass with this factor is next: what it adds to has that, too.
+  // A backward pass with this factor comes next: gradients that it adds to are rescaled to it.
   void begin_pass(const std::vector<std::shared_ptr<Executor>> &executors, double factor);
-  // All gradients have this factor from here on.
+  // Rescales all gradients to this factor.
   void rescale_to(const std::vector<std::shared_ptr<Executor>> &executors, double factor);
 
  private:
@@ -41,18 +41,18 @@ struct LossScale : LossScaleState {
   LossScaleState &state() { return *this; }
 };
 
-// kInvalidArgument: no number above 0 that could be one.
+// kInvalidArgument if it is out of range.
 void check_loss_scale(double value, const char *what);
 
-// kUnsupported: a node's gradient begins where the plan cannot scale it, and would be divided all the same.
+// kUnsupported if the plan cannot scale the gradient that some node creates: it would be divided all the same.
 void refuse_unscaled(const Graph &graph);
 
-// Whether all gradients of these executors are finite numbers, and so small that a sum of `num_summed` of them, in
-// their own type, is one. Waits for them.
+// Whether all gradients of these executors are finite, and so small that a sum of `num_summed` of them in their own
+// type is finite. Waits for them.
 bool are_finite(const std::vector<std::shared_ptr<Executor>> &executors, const std::vector<int> &arguments,
                 size_t num_summed);
 
-// What follows from an update that could be made, or was skipped.
+// Adjusts the scale after an update, or after one that was skipped.
 void count_update(LossScale *scale, bool is_good);
 
 }  // namespace cohort

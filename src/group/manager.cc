@@ -65,7 +65,7 @@ DataDescs Manager::along_first_axis(DataDescs descs) const {
   return descs;
 }
 
-// Before a bucket is made for it.
+// Checks a batch before a bucket is made for it.
 void Manager::check_batch(const ManagerBatch &batch) const {
   for (const auto *list : {&batch.data, &batch.labels}) {
     for (const NDArray &array : *list) {

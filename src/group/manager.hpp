@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group for each bucket of a bucketing network, all on the parameters of the first (contract section 12). The group
-// of the batch loaded last is current.
+// A group for each bucket of a bucketing network, all sharing the parameters of the first (contract section 12). The
+// group of the batch loaded last is current.
 #pragma once
 
 #include <functional>
@@ -23,9 +23,9 @@ struct ManagerOptions {
   std::vector<std::string> param_names;
   bool all_params = false;  // as for a group
   int64_t batch_size = 0;
-  std::map<std::string, Symbol> symbols;          // of buckets, by key
-  SymbolGenerator generator;                      // of other keys. Neither: one network, keys are not read
-  std::optional<std::string> default_bucket_key;  // of the symbol given
+  std::map<std::string, Symbol> symbols;  // of buckets, by key
+  SymbolGenerator generator;              // for other keys. If there are neither: one network, and keys are not read
+  std::optional<std::string> default_bucket_key;  // key of the symbol given
   std::vector<std::string> state_names;
   int num_threads = 0;
   ComputeTypes compute;
@@ -37,12 +37,12 @@ struct ManagerOptions {
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
 };
 
-// What a batch brings. Every descriptor is sliced along axis 0 whatever its layout, and its length there is not read:
-// buckets are bound for the manager's batch size.
+// One batch. Every descriptor is sliced along axis 0, in any layout; its length there is not read: buckets are bound
+// for the manager's batch size.
 struct ManagerBatch {
   std::vector<NDArray> data, labels;  // labels empty: they stay as they are
   std::optional<std::string> bucket_key;
-  DataDescs data_descs, label_descs;  // read where the key is new
+  DataDescs data_descs, label_descs;  // read if the key is new
 };
 
 class Manager {
@@ -51,15 +51,16 @@ class Manager {
 
   const std::shared_ptr<Group> &main() const { return main_; }  // its parameters are those of all buckets
   const std::shared_ptr<Group> &current() const;                // kState before the first load
-  // Where a list is read (MGR-04).
+  // The group from which a list is read (MGR-04).
   Group &group_of(GroupList list) const {
     const bool is_shared = list == GroupList::kParams || list == GroupList::kGrads || list == GroupList::kAux;
     return is_shared ? *main_ : *current();
   }
   const std::vector<BatchSlice> &slices() const { return main_->slices(); }
-  const std::map<std::string, std::shared_ptr<Group>> &buckets() const { return buckets_; }  // those made, by key
+  // Those made so far, by key.
+  const std::map<std::string, std::shared_ptr<Group>> &buckets() const { return buckets_; }
 
-  // Makes the batch's bucket current, and loads. A batch that does not fit changes nothing.
+  // Makes the batch's bucket current and loads the batch. A batch that does not fit changes nothing.
   void load(const ManagerBatch &batch);
   void forward(int is_train) { current()->run(is_train); }
   void backward() { current()->backward({}); }
@@ -70,7 +71,7 @@ class Manager {
   }
   void set_params(const NamedArrays &args, const NamedArrays *aux) { main_->set_params(args, aux, false); }
   void copy_to(const NamedArrays &args, const NamedArrays *aux) const { main_->get_params(args, aux); }
-  MemoryUse memory() const;                              // of all buckets on all devices, what they share counted once
+  MemoryUse memory() const;                              // of all buckets on all devices; what they share counts once
   void set_monitor(MonitorFunction function, bool all);  // kUnsupported with a generator (MON-13)
 
  private:

@@ -12,7 +12,7 @@ namespace cohort {
 
 namespace {
 
-constexpr int64_t kPieceElements = 16384;  // of one thread: the sum takes 64 KiB of float32
+constexpr int64_t kPieceElements = 16384;  // per thread: a sum takes 64 KiB of float32
 constexpr char kSum[] = "_sum_gradients", kCast[] = "_cast_copy";
 
 std::shared_ptr<const Pieces> cut_buckets(const ExchangeParams &params, const GradientBuckets &buckets,

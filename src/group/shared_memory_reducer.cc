@@ -14,7 +14,7 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kBriefElements = 16384;  // so few that no thread is woken for their sums
+constexpr int64_t kBriefElements = 16384;  // so few that waking a thread for their sums does not pay
 
 std::shared_ptr<const DeviceArrays> gradients_of(const ExchangeParams &params) {
   auto grads = std::make_shared<DeviceArrays>();
@@ -30,7 +30,7 @@ int most_threads(const ExchangeDevices &devices) {
 
 }  // namespace
 
-// What all passes have in common.
+// The state that all reductions share.
 struct SharedMemoryReducer::Work {
   std::shared_ptr<const DeviceArrays> grads;
   std::shared_ptr<const Pieces> pieces;
@@ -40,9 +40,9 @@ struct SharedMemoryReducer::Work {
   std::vector<std::unique_ptr<const PieceSum>> sums;  // per device; made when sums are first asked for
 };
 
-// One backward pass and the sums that follow it. Made for reuse: nothing is allocated for a pass once there are as many
-// of these as passes are ever in flight. Work that is queued owns it, and it owns all that this work touches; but no
-// queue, so that none ends on the thread of another.
+// One backward pass and the sums that follow it. Reused: a pass allocates nothing once there are as many of these as
+// passes are ever in flight. Queued work owns it, and it owns all that this work uses, except queues: else a queue
+// could be destroyed on the thread of another one.
 class SharedMemoryReducer::Reduction {
  public:
   Reduction(size_t num_devices, std::shared_ptr<const Work> work)
@@ -53,7 +53,7 @@ class SharedMemoryReducer::Reduction {
         arrived_(new std::atomic<bool>[num_buckets_ * num_devices]),
         taken_(new std::atomic<int64_t>[num_devices]),
         ends_(num_devices),
-        // The last bucket needs none: the end of the pass speaks for it.
+        // The last bucket needs none: the end of the pass stands for it.
         arrivals_((num_buckets_ - 1) * num_devices) {
     for (size_t d = 0; d < num_devices; ++d) {
       ends_[d].pass = this;
@@ -81,7 +81,7 @@ class SharedMemoryReducer::Reduction {
   Reduction &operator=(const Reduction &) = delete;
 
   // ---- the host
-  // Nothing of an earlier use is still to come.
+  // Whether no work of an earlier use is left.
   bool free() const {
     if (is_posted()) return pending_.load(std::memory_order_acquire) == 0;
     if (!in_buckets_) return true;
@@ -106,7 +106,7 @@ class SharedMemoryReducer::Reduction {
   }
   bool is_posted() const { return consumer_ != nullptr; }
 
-  // Programs for one device's backward to run after its buckets: they will be.
+  // Programs that one device's backward must run after its buckets.
   BucketPrograms bucket_programs(size_t device, const std::shared_ptr<Reduction> &self) {
     in_buckets_ = true;
     BucketPrograms result;
@@ -116,7 +116,7 @@ class SharedMemoryReducer::Reduction {
     return result;
   }
 
-  // Sums are wanted. Everything of the pass is queued. `brief`: all queues are idle; all of it is done at once.
+  // Asks for the sums. All work of the pass is queued. `brief`: all queues are idle; everything is done at once.
   // `waits`: see reduce().
   void post(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool brief, bool waits,
             const ExchangeDevices &devices, const std::shared_ptr<Reduction> &self) {
@@ -139,7 +139,7 @@ class SharedMemoryReducer::Reduction {
       program.failed = End::failed;
       try {
         devices[d].queue->run(program, std::shared_ptr<const void>(self, &ends_[d]));
-      } catch (...) {  // those that are queued must not wait for the rest
+      } catch (...) {  // the ends that are queued must not wait for the rest
         stop(d);
         for (size_t rest = d; rest < num_devices_; ++rest) consumer_->fail(rest, "its update could not be queued");
         pending_.fetch_sub(int(num_ends - d), std::memory_order_acq_rel);
@@ -153,14 +153,14 @@ class SharedMemoryReducer::Reduction {
     alignas(64) std::atomic<size_t> num_arrived;
     std::atomic<size_t> next, done;  // pieces
   };
-  // What a device runs in the midst of backward, after a bucket.
+  // The step that a device runs during backward, after a bucket.
   struct Arrival final : Kernel {
     Reduction *pass = nullptr;
     size_t device = 0, bucket = 0;
     Step step{};
     void run(const Args &, const Lane &lane) const override { pass->arrive_and_help(device, bucket, lane); }
   };
-  // What is queued on each device after backward.
+  // The step that is queued on each device after backward.
   struct End final : Kernel {
     Reduction *pass = nullptr;
     size_t device = 0;
@@ -172,7 +172,7 @@ class SharedMemoryReducer::Reduction {
     }
   };
 
-  // Marks a bucket of one device; the last device makes its pieces available.
+  // Marks a bucket of one device as done; the last device makes its pieces available.
   void arrive(size_t device, size_t bucket) {
     if (arrived_[bucket * num_devices_ + device].exchange(true, std::memory_order_acq_rel)) return;
     if (buckets_[bucket].num_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == num_devices_) signal_progress();
@@ -183,8 +183,8 @@ class SharedMemoryReducer::Reduction {
     if (posted_.load(std::memory_order_acquire)) help(device, lane, true);
   }
 
-  // Works on pieces that are available. In the midst of backward no more than this device's share of them, so that one
-  // that is behind does not fall back further.
+  // Works on available pieces. During backward a device takes at most its share of them, so that one that is behind
+  // does not fall back further.
   void help(size_t device, const Lane &lane, bool only_share) {
     num_active_.fetch_add(1);
     try {
@@ -218,7 +218,7 @@ class SharedMemoryReducer::Reduction {
     num_active_.fetch_sub(1);
   }
 
-  // The end of the pass on one device: helps, and waits until nothing is left.
+  // Ends the pass on one device: helps, and waits until nothing is left.
   void finish(size_t device, const Lane &lane) {
     for (size_t d = 0; d < num_devices_; ++d) {
       try {
@@ -244,7 +244,7 @@ class SharedMemoryReducer::Reduction {
     pending_.fetch_sub(1, std::memory_order_acq_rel);
   }
 
-  // Of a device whose queue has failed, before this or in this.
+  // The queue of a device has failed, before this program or in it.
   void give_up(size_t device, const char *message) {
     stop(device);
     for (size_t d = 0; d < num_devices_; ++d)
@@ -254,7 +254,7 @@ class SharedMemoryReducer::Reduction {
 
   void stop(size_t device) {
     fail(device);
-    while (num_active_.load() > 0) sched_yield();  // others may be at work on this device's arrays
+    while (num_active_.load() > 0) sched_yield();  // others may be using this device's arrays
   }
 
   void fail(size_t device) {
@@ -291,25 +291,26 @@ class SharedMemoryReducer::Reduction {
   const std::shared_ptr<const Work> work_;
   const std::unique_ptr<Bucket[]> buckets_;
   const std::unique_ptr<std::atomic<bool>[]> arrived_;   // [bucket][device]
-  const std::unique_ptr<std::atomic<int64_t>[]> taken_;  // elements that a device has worked on
+  const std::unique_ptr<std::atomic<int64_t>[]> taken_;  // number of elements that a device has worked on
   std::vector<End> ends_;
   std::vector<Arrival> arrivals_;          // [device][bucket]
   std::vector<Program> arrival_programs_;  // likewise
   std::shared_ptr<SumConsumer> consumer_;
   bool replace_gradients_ = false;
-  bool in_buckets_ = false;  // backward of this pass runs the programs of its buckets
-  bool brief_ = false;       // one end does everything
+  bool in_buckets_ = false;  // backward runs the programs of its buckets
+  bool brief_ = false;       // one device's end does everything
 
-  std::atomic<bool> posted_{false};     // sums are wanted: what the host sets before may be read
-  std::atomic<size_t> num_missing_{0};  // devices that have to come to the end of the pass before that
+  std::atomic<bool> posted_{false};     // sums were asked for: members that the host sets before may be read
+  std::atomic<size_t> num_missing_{0};  // devices that must reach the end of the pass before that
   std::atomic<size_t> num_done_{0};     // buckets
-  std::atomic<int> pending_{0};         // ends that are queued
+  std::atomic<int> pending_{0};         // number of queued ends
   std::atomic<int> failed_{-1};         // a device
-  // Sequentially consistent: who fails, then looks for others at work; who works, then looks for a failure.
+  // Sequentially consistent: fail() stores failed_, then loads num_active_; help() stores num_active_, then loads
+  // failed_.
   std::atomic<int> num_active_{0};
   std::atomic<uint32_t> progress_{0};
   std::atomic<int> num_sleeping_{0};
-  std::mutex mutex_;  // of changed_; what is waited for is progress_
+  std::mutex mutex_;  // for changed_; the condition is a change of progress_
   std::condition_variable changed_;
 };
 
@@ -355,7 +356,7 @@ void SharedMemoryReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool
     const Worker &worker = workers_[work_->sums.size()];
     work_->sums.push_back(std::make_unique<PieceSum>(work_->grads, work_->pieces, worker, sum_dtype_));
   }
-  // Asked for twice after one backward: the second time nobody arrives before the end.
+  // Sums asked for twice after one backward: the second time no device arrives before its end.
   if (!latest_ || latest_->is_posted()) latest_ = free_reduction();
   consumer->before_sums(devices_);
   const bool brief =

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums where all devices are processors, which see each other's memory. For exchange.cc.
+// Sums gradients where all devices are processors that share memory. For exchange.cc.
 //
-// As each device is done with a bucket it says so (on its own queue, in the midst of backward); once all have, and sums
-// were asked for, whoever comes by works on its pieces, while other devices are still in backward. Last, a program on
-// each device's queue helps with what is left and waits for the rest. There is no thread but the queues' own.
+// Each device reports a finished bucket (on its own queue, during backward). Once all devices have reported it and sums
+// were asked for, any device that reports a bucket works on its pieces, while others are still in backward. Last, a
+// program on each device's queue helps with the rest and waits until all is done. There are no threads but those of the
+// queues.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,7 @@ namespace cohort {
 
 class SharedMemoryReducer final : public GradientReducer {
  public:
-  // `sum_dtype`: as type_of_sum() wants it.
+  // `sum_dtype`: the `wanted` of type_of_sum().
   SharedMemoryReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
                       Dtype sum_dtype = Dtype::kFloat32);
 
@@ -29,12 +30,12 @@ class SharedMemoryReducer final : public GradientReducer {
   void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) override;
   const std::shared_ptr<Reduction> &free_reduction();
 
-  const bool one_processor_;  // nothing runs at the same time
+  const bool one_processor_;  // so nothing runs in parallel
   const ExchangeDevices devices_;
   const Dtype sum_dtype_;
   const std::shared_ptr<Work> work_;
   std::vector<std::shared_ptr<Reduction>> reductions_;
-  std::shared_ptr<Reduction> latest_;  // of the latest backward
+  std::shared_ptr<Reduction> latest_;  // that of the latest backward
 };
 
 }  // namespace cohort

@@ -26,7 +26,7 @@ std::string list_text(const std::vector<double> &values) {
               "workload");
 }
 
-// By hand: nearbyint() follows the host's rounding mode.
+// Not nearbyint(), which follows the host's rounding mode.
 double round_half_even(double x) {
   const double below = std::floor(x), part = x - below;
   if (part != 0.5) return part > 0.5 ? below + 1 : below;
@@ -46,7 +46,7 @@ std::vector<double> shares_of(int64_t batch_size, std::vector<double> weights) {
   return weights;
 }
 
-// Sizes of at least one sample each, nearest to the shares: what is missing goes where the most is missing.
+// Sizes of at least one sample each, nearest to the shares: a missing sample goes to the device that lacks most.
 std::vector<int64_t> balanced_sizes(int64_t batch_size, const std::vector<double> &shares) {
   std::vector<int64_t> sizes;
   const uint64_t whole = uint64_t(batch_size);
@@ -71,7 +71,7 @@ std::vector<int64_t> balanced_sizes(int64_t batch_size, const std::vector<double
   return sizes;
 }
 
-// WRK-01. A share is at most the batch, so that it fits an int64_t.
+// WRK-01. A size is at most the batch, so that it fits an int64_t.
 std::vector<int64_t> rounded_sizes(int64_t batch_size, const std::vector<double> &shares, Rounding rounding) {
   std::vector<int64_t> sizes;
   int64_t sum = 0;

@@ -9,7 +9,7 @@ namespace cohort {
 
 struct StagedReducer::Arrays {
   std::shared_ptr<const DeviceArrays> grads;
-  std::shared_ptr<const DeviceArrays> mirrors;  // on the host, in the place of those that it does not see
+  std::shared_ptr<const DeviceArrays> mirrors;  // on the host; copies of those that the host cannot reach
 };
 
 // The sums of one pass, in flight or free.
@@ -43,7 +43,7 @@ struct StagedReducer::Sums final : Kernel {
 
 namespace {
 
-// The device whose queue sums: the first cpu, or a queue for it alone.
+// The device whose queue sums: the first cpu, or a new queue.
 ExchangeDevice choose_store(const ExchangeDevices &devices) {
   for (const ExchangeDevice &device : devices)
     if (device.context.on_host()) return device;
@@ -96,7 +96,7 @@ const std::shared_ptr<StagedReducer::Sums> &StagedReducer::free_sums() {
   return all_sums_.back();
 }
 
-// All of it is in the order of queues, so that what they wait for needs no thought here.
+// Everything goes through queues, which already wait for other users of the arrays, so `waits` is not needed.
 void StagedReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool) {
   const std::shared_ptr<Sums> sums = free_sums();
   // Arrays of another context are used in the order of their device's own queue.
@@ -131,7 +131,7 @@ void StagedReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool repla
 
   try {
     broadcast(*consumer, replace_gradients);
-  } catch (...) {  // the devices do not wait for what is queued: nothing of it may be left
+  } catch (...) {  // the devices do not wait for this work: none of it may be left
     queue_->finish();
     for (size_t d = 0; d < devices_.size(); ++d) consumer->fail(d, "its update could not be queued");
     throw;

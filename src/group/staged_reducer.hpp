@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums where some devices have memory that the host does not see: their gradients come to host memory through their
-// queues and are summed there, on the queue of a cpu device. Nobody waits but queues for each other. For exchange.cc.
+// Sums gradients where some devices have memory that the host cannot reach: their gradients are copied to the host
+// through their queues and summed there, on the queue of a cpu device. Only queues wait, for each other. For
+// exchange.cc.
 #pragma once
 
 #include <memory>
@@ -12,12 +13,12 @@ namespace cohort {
 
 class StagedReducer final : public GradientReducer {
  public:
-  // The first cpu device's queue does the work; a queue of its own does where there is none.
-  // `sum_dtype`: as type_of_sum() wants it.
+  // The first cpu device's queue does the work; if there is none, a queue of its own. `sum_dtype`: the `wanted` of
+  // type_of_sum().
   StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
                 Dtype sum_dtype = Dtype::kFloat32);
 
-  const std::shared_ptr<Timeline> &timeline() const { return timeline_; }  // of its one worker, which is on the host
+  const std::shared_ptr<Timeline> &timeline() const { return timeline_; }  // of its only worker, which is on the host
   void wait() override;
 
  private:

@@ -89,7 +89,7 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
   }
 }
 
-// Any worker may come to run a parameter's kernel: it is made for the one with most threads.
+// Any worker may run a parameter's kernel: it is made for the worker with most threads.
 void SummedUpdatePlan::make_whole_params(const GradientReducer &reducer, const Optimizer &optimizer) {
   const Worker *most = &reducer.workers()[0];
   for (const Worker &worker : reducer.workers())
@@ -110,7 +110,7 @@ void SummedUpdatePlan::make_whole_params(const GradientReducer &reducer, const O
   }
 }
 
-// The sum of the whole parameter, once its last piece is there; else null.
+// Returns the sum of the whole parameter once its last piece is there, else null.
 const void *SummedUpdatePlan::gather(const Piece &piece, const void *sum, std::atomic<int> *missing) const {
   const size_t param = size_t(piece.param), size = dtype_size(weights_->params()[param].weights[0].dtype());
   const WholeParam &whole = wholes_[param];
@@ -192,7 +192,7 @@ void SummedUpdatePlan::fail(size_t device, const char *message) const noexcept {
   }
 }
 
-// Numbers first, then all kernels.
+// The steps on one device: set the numbers, then run all kernels.
 struct SummedUpdate::OnDevice {
   struct Begin final : Kernel {
     Begin(const SummedUpdate &update, size_t on) : of(update), worker(on) {}

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An optimizer's update of all parameters from summed gradients: what a group's reducer gives its sums to. For
-// exchange.cc.
+// An optimizer's update of all parameters from summed gradients: the consumer of a group's reducer. For exchange.cc.
 #pragma once
 
 #include <atomic>
@@ -16,19 +15,20 @@
 
 namespace cohort {
 
-// Weights on the host in the place of those that it does not see: brought there where they are not known, and taken
-// back once they have been updated.
+// Copies, on the host, of weights that the host cannot reach: copied there if they have changed, and back once they
+// have been updated.
 class WeightMirrors {
  public:
-  // Not `wanted`: those who update are the devices, and every weight is its own mirror.
+  // Not `wanted`: the devices do the update, and every weight is its own mirror.
   WeightMirrors(const ExchangeParams &params, bool wanted);
 
   const ExchangeParams &mirrored() const { return mirrored_; }
   const ExchangeParams &params() const { return params_; }
-  // Queue the copies; `owner` holds this. `num_copies`: of each parameter, those that an update starts from.
+  // Queue the copies; `owner` keeps this alive. `num_copies`: how many copies of each parameter an update starts from.
   void copy_to_host(size_t num_copies, const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
   void copy_to_devices(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
-  // Around an update: which weights are others than their mirrors; and that they are the same now.
+  // find_changed(), before an update, finds the weights that differ from their mirrors; note_versions(), after it,
+  // records that they are the same.
   void find_changed();
   void note_versions();
 
@@ -37,10 +37,10 @@ class WeightMirrors {
   ExchangeParams mirrored_;
   bool any_ = false;
   std::vector<std::vector<bool>> changed_;       // [param][device]
-  std::vector<std::vector<uint64_t>> versions_;  // [param][device]: of the weight that the mirror is equal to
+  std::vector<std::vector<uint64_t>> versions_;  // [param][device]: version of the weight that the mirror is equal to
 };
 
-// What updates work with, made once: kernels for each worker, states. No queue: work that is queued owns it.
+// Kernels of each worker, and states, made once for all updates. Queued work owns it, so it must not own a queue.
 class SummedUpdatePlan {
  public:
   SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const GradientReducer &reducer,
@@ -49,27 +49,28 @@ class SummedUpdatePlan {
   bool fits(const Optimizer &optimizer, UpdateMode mode) const { return slots_.fits(optimizer, mode); }
   const UpdateSlots &slots() const { return slots_; }
   const WeightMirrors &weights() const { return *weights_; }
-  // A device's weights were not updated, and what its update would have changed with them is no good.
+  // Marks a device's weights, and everything that their update would have changed, as failed.
   void fail(size_t device, const char *message) const noexcept;
-  // How many pieces of each parameter must have come before it can be updated. Empty: each is updated as it comes.
+  // The number of pieces of each parameter that must have come before it can be updated. Empty: each piece is updated
+  // as it comes.
   const std::vector<int> &pieces_to_gather() const { return num_pieces_; }
-  // Updates every copy of a piece from its sum; where there is but one copy, hands it out to the other devices. What is
-  // updated as a whole waits for the last piece: `missing` counts those of each parameter, as it says above.
+  // Updates every copy of a piece from its sum; if there is only one copy, copies it to the other devices. A parameter
+  // that is updated as a whole waits for its last piece: `missing` counts down pieces_to_gather().
   void update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
                     const std::vector<UpdateValues> &values, std::atomic<int> *missing, const Lane &lane) const;
-  // A worker that is a device updates its own copy of everything, if it has one: the numbers of the steps that follow,
-  // and the steps.
+  // For workers that are devices, each of which updates its own copy of everything, if it has one: set the numbers for
+  // the steps that follow; append these steps.
   void set_numbers(size_t worker, const std::vector<UpdateValues> &values) const;
   void append_steps(size_t worker, std::vector<Step> *steps) const;
-  // After all that: the first device's queue hands out what was updated there alone; it does not wait for the others,
-  // which have come to the sums.
+  // After all that: the first device's queue copies what was updated only there to the others. It need not wait for the
+  // others, which have reached the sums.
   void broadcast(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
 
  private:
-  // Of a parameter that is updated as a whole: by whoever brings its last piece, one at a time.
+  // A parameter that is updated as a whole, by the worker that brings its last piece, one at a time.
   struct WholeParam {
     std::unique_ptr<UpdateKernel> kernel;
-    std::shared_ptr<Memory> sum;  // of all pieces; null: there is one
+    std::shared_ptr<Memory> sum;  // of all pieces; null if there is only one
   };
   void make_whole_params(const GradientReducer &reducer, const Optimizer &optimizer);
   const void *gather(const Piece &piece, const void *sum, std::atomic<int> *missing) const;
@@ -77,7 +78,7 @@ class SummedUpdatePlan {
   struct Kernels {  // of one worker
     std::map<std::pair<Dtype, int64_t>, std::unique_ptr<UpdateKernel>> all;
     std::vector<std::vector<UpdateKernel *>> of;  // [bucket][piece]
-    // Of a worker that is a device: of each parameter with gradients, bound to its arrays.
+    // For a worker that is a device: the kernel of each parameter with gradients, bound to its arrays.
     std::vector<std::pair<size_t, std::unique_ptr<UpdateKernel>>> bound;
   };
   void make_bound(size_t worker, const Worker &who, const GradientReducer &reducer, const Optimizer &optimizer);
@@ -87,10 +88,10 @@ class SummedUpdatePlan {
   const UpdateSlots slots_;
   const bool on_devices_;
   std::vector<Kernels> kernels_;
-  std::vector<WholeParam> wholes_;  // of each parameter, or none
+  std::vector<WholeParam> wholes_;  // one per parameter, or empty
   std::vector<int> num_pieces_;
-  std::vector<std::string> labels_;  // of each parameter
-  std::deque<WorkInfo> infos_;       // likewise
+  std::vector<std::string> labels_;  // one per parameter
+  std::deque<WorkInfo> infos_;       // one per parameter
 };
 
 // One update, in flight or free.
@@ -100,7 +101,7 @@ class SummedUpdate final : public SumConsumer {
   ~SummedUpdate() override;
 
   template <typename Queue>
-  void count(const Queue &queue) {  // see UpdateSlots
+  void count(const Queue &queue) {  // see UpdateSlots::count()
     plan_->slots().count(&values_, queue);
   }
   void before_sums(const ExchangeDevices &devices) override;
@@ -113,7 +114,7 @@ class SummedUpdate final : public SumConsumer {
   struct OnDevice;
   const std::shared_ptr<const SummedUpdatePlan> plan_;
   std::vector<UpdateValues> values_;
-  const std::unique_ptr<std::atomic<int>[]> missing_;  // pieces of each parameter that is gathered
+  const std::unique_ptr<std::atomic<int>[]> missing_;  // pieces still missing of each gathered parameter
   std::vector<std::unique_ptr<OnDevice>> on_devices_;  // by worker
 };
 

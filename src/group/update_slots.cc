@@ -18,7 +18,7 @@ UpdateSlots::UpdateSlots(const ExchangeParams &params, const ExchangeParams &sou
     names_.push_back(param.name);
     for (size_t c = 0; c < num_copies_; ++c) slots_.push_back(&optimizer->slot(param.name, c));
   }
-  // All slots before any states: a further copy may have to go on from what was loaded for the first.
+  // All slots before any states: a further copy may have to continue from what was loaded for the first.
   for (size_t s = 0; s < slots_.size(); ++s) {
     const size_t param = s / num_copies_, copy = s % num_copies_;
     states_.push_back(optimizer->states(*slots_[s], params[param].weights[copy], sources[param].weights[copy]));

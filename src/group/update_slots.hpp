@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of an exchange as an optimizer knows them: which copies of each it updates, their counts and states.
+// The parameters of an exchange as an optimizer sees them: which copies of each it updates, their counts and states.
 // For summed_update.cc and local_update.cc.
 #pragma once
 
@@ -16,8 +16,8 @@ class UpdateSlots {
  public:
   enum { kMostStates = 4 };
 
-  // On the store there is one copy of each parameter, else one per device. `sources` are what the weights of `params`
-  // will be when they are updated.
+  // With kOnStore there is one copy of each parameter, else one per device. `sources`: the arrays that hold the weights
+  // now; `params`: those that hold them when they are updated.
   UpdateSlots(const ExchangeParams &params, const ExchangeParams &sources, size_t num_devices,
               const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
 
@@ -26,11 +26,11 @@ class UpdateSlots {
   }
   const Optimizer &optimizer() const { return *optimizer_; }
   size_t num_copies() const { return num_copies_; }
-  // Says to the states that an update uses them, those of copy c on timeline c, or the last. Are others to be waited
-  // for?
+  // Registers an update with the states, those of copy c on timeline c, or on the last one; returns whether queues have
+  // to wait for other work.
   bool begin_states(const std::vector<std::shared_ptr<Timeline>> &timelines) const;
-  // One update of every copy, which `queue` queues with these values, [param * num_copies + copy]. It is not counted if
-  // that throws.
+  // Counts one update of every copy; `queue` queues it with these values, [param * num_copies + copy]. If that throws,
+  // the update is not counted.
   template <typename Queue>
   void count(std::vector<UpdateValues> *values, const Queue &queue) const {
     const auto num_update = int64_t(optimizer_->get("num_update"));
@@ -42,9 +42,9 @@ class UpdateSlots {
       throw;
     }
   }
-  // An update has failed: its states are no good.
+  // Marks the states of a failed update as failed.
   void fail(size_t param, size_t copy, const char *message) const noexcept;
-  // Addresses from element `begin` on; an array of kMostStates.
+  // Finds addresses of the states from element `begin` on; `states` has room for kMostStates.
   void find_states(size_t param, size_t copy, int64_t begin, void **states) const;
 
  private:
@@ -56,7 +56,7 @@ class UpdateSlots {
   const size_t num_copies_;
   std::vector<std::string> names_;  // of the parameters
   std::vector<Optimizer::Slot *> slots_;
-  std::vector<std::vector<NDArray>> states_;  // of each slot
+  std::vector<std::vector<NDArray>> states_;  // per slot
 };
 
 }  // namespace cohort
