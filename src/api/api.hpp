@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the boundary share: the object behind each kind of handle, and conversions between the C ABI's
-// plain values and the library's. Nothing here decides anything.
+// Shared by the files of the API layer: the object behind each kind of handle, and conversions between plain values of
+// the C ABI and those of the library. Nothing is decided here.
 #pragma once
 
 #include <mutex>
@@ -29,7 +29,7 @@ struct ErrorObject {
 
 struct Desc {
   std::string name;
-  Shape shape;  // of unknown rank: not known; 0 stays 0
+  Shape shape;  // of unknown rank if it is not known; a length of 0 stays 0
   Dtype dtype = Dtype::kNone;
   std::string layout;
 };
@@ -75,7 +75,7 @@ COHORT_BEHIND(cohort_trace, TraceObject, kTrace);
 
 // ---- arguments in ----------------------------------------------------------------------------------------
 
-// Throw kInvalidArgument that names `what`.
+// These throw kInvalidArgument that names `what`.
 void require(const void *pointer, const char *what);
 void require(const void *pointer, size_t count, const char *what);  // NULL only with count 0
 bool to_bool(int32_t value, const char *what);                      // 0 or 1
@@ -90,19 +90,19 @@ std::vector<Context> to_contexts(const cohort_context *contexts, size_t count, c
 Dtype to_dtype(int32_t dtype);          // throws kDtype
 Dtype to_dtype_or_none(int32_t dtype);  // -1: kNone
 Dtype to_compute_dtype(int32_t dtype);  // throws kInvalidArgument, kUnsupported
-// Of an array: each length from 0. kShape else.
+// The shape of an array: each length from 0, else kShape.
 Shape to_shape(const int64_t *shape, int32_t num_axes);
-// The same with at most one length of -1, which becomes kUnknown.
+// The same, but one length may be -1, which becomes kUnknown.
 Shape to_shape_with_rest(const int64_t *shape, int32_t num_axes);
 size_t array_bytes(const Shape &shape, Dtype dtype);              // throws kShape if that is too large for any array
 void check_bytes(const Shape &shape, Dtype dtype, size_t bytes);  // throws kShape unless bytes is array_bytes()
-// In inference 0 is an unknown length.
+// Replaces lengths of 0 by unknown ones, which is what 0 means in inference.
 Shape unknown_from_zero(Shape shape);
 
 std::vector<NDArray> deref_all(cohort_ndarray *const *arrays, size_t count, const char *what);
 std::vector<NDArray> deref_all_or_null(cohort_ndarray *const *arrays, size_t count, const char *what);
 
-// The one i below `count` for which name(i) is `wanted`. Throws kName if there is none or more than one.
+// The only i below `count` for which name(i) is `wanted`. kName if there is none or more than one.
 template <typename Name>
 size_t find_name(size_t count, Name name, const std::string &wanted, const char *where) {
   size_t found = count;
@@ -118,7 +118,7 @@ size_t find_name(size_t count, Name name, const std::string &wanted, const char 
 // ---- results out -----------------------------------------------------------------------------------------
 
 cohort_context from_context(const Context &context);
-// Of a null array: NULL.
+// A new handle on the array; NULL for a null array.
 cohort_ndarray *array_handle(const NDArray &array);
 void write_shape(const Shape &shape, int64_t *out_shape, size_t capacity, int32_t *out_num_axes);
 void write_bytes(const void *data, size_t bytes, void *out, size_t capacity, size_t *out_bytes);
@@ -127,14 +127,14 @@ void write_if(T *out, const V &value) {
   if (out) *out = T(value);
 }
 
-// One message to a callback of the host's, inside a call. Without memory for it there is none.
+// Sends one message to a callback of the host, inside a call. Drops it if there is no memory for it.
 void send_inside_call(cohort_log_fn log, int level, const std::string &message, void *user_data) noexcept;
 
 // ---- option structs --------------------------------------------------------------------------------------
 
-// Copies what the caller's struct has into `ours`, of `size` bytes and all zeros; both start with struct_size. NULL is
-// all defaults. Throws kInvalidArgument if struct_size cannot be one, or has bytes that this version does not know and
-// that are not zero.
+// Copies the caller's struct into `ours`, which has `size` bytes and is all zeros; both start with struct_size. NULL
+// means all defaults. kInvalidArgument if struct_size is impossible, or if bytes that this version does not know are
+// not zero.
 void read_struct(const void *theirs, void *ours, size_t size, const char *what);
 template <typename T>
 T read_options(const T *options, const char *what) {
@@ -142,9 +142,9 @@ T read_options(const T *options, const char *what) {
   read_struct(options, &ours, sizeof(T), what);
   return ours;
 }
-// For the _init functions: zeros, and the size.
+// For the _init functions: fills the struct with zeros and sets its size.
 void init_struct(void *theirs, size_t struct_size);
-// Copies `ours` to the caller's struct as far as its struct_size goes.
+// Copies `ours` to the caller's struct, as much as its struct_size allows.
 void write_struct(const void *ours, size_t size, void *theirs, const char *what);
 
 }  // namespace cohort::api

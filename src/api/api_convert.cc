@@ -194,7 +194,7 @@ void write_bytes(const void *data, size_t bytes, void *out, size_t capacity, siz
 
 namespace {
 
-// Larger is no struct of ours or of any later version, but memory that nobody initialised.
+// A larger size belongs to no version of any struct: the memory was not initialised.
 constexpr size_t kLargestStruct = 1 << 16;
 
 size_t struct_size_of(const void *theirs, const char *what) {

@@ -12,7 +12,7 @@ using namespace cohort::api;
 
 namespace {
 
-// A node's attributes as callbacks take them.
+// A node's attributes in the form that callbacks take.
 struct AttrTexts {
   explicit AttrTexts(const AttrMap &attrs) {
     for (const auto &[key, value] : attrs) {
@@ -27,14 +27,14 @@ void check_status(int32_t status, const char *callback, Code code) {
   if (status) throw Error(code, text("callback '", callback, "' returned ", status), callback);
 }
 
-// What was registered under one name; nodes keep it.
+// The callbacks registered under one name; nodes keep this object.
 class HostType final : public CustomType, public std::enable_shared_from_this<HostType> {
  public:
   HostType(std::string name, const cohort_custom_op &callbacks)
       : op_type(std::move(name)), op(callbacks), end_([ended = callbacks.ended, user_data = callbacks.user_data] {
           if (ended) ended(user_data);
         }) {}
-  void take() { end_.take(); }  // as of HostRelease
+  void take() { end_.take(); }  // see HostRelease::take()
   std::shared_ptr<const CustomUse> use(const AttrMap &attrs) override;
 
   const std::string op_type;
@@ -44,14 +44,14 @@ class HostType final : public CustomType, public std::enable_shared_from_this<Ho
   HostRelease end_;
 };
 
-// Memory of the library's as the host sees it while a callback runs.
+// Arrays of the library that the host sees while a callback runs.
 class LentArrays {
  public:
   LentArrays(const Context &context, const std::vector<CustomArray> &arrays, const std::vector<std::string> &names)
       : lent_(made_of(context, arrays, names)) {}
   cohort_arrays *get() const { return lent_.get(); }
-  // The host has returned: waits for what it has queued on them, and takes them from it.
-  // The first failure of what it should have written is put into *failure.
+  // After the callback: waits for work that the host has queued on the arrays and takes them away from it. Stores the
+  // first error of arrays that it should have written in *failure.
   void take_back(bool written, std::exception_ptr *failure) const {
     for (const auto &[name, array] : deref(lent_.get(), "arrays")) {
       if (!array) continue;
@@ -136,7 +136,7 @@ class HostOperator final : public CustomOperator {
   std::unique_ptr<HostRelease> release_;
 };
 
-// One node, by its attributes.
+// One node with its attributes.
 class HostUse final : public CustomUse {
  public:
   HostUse(std::shared_ptr<const HostType> type, const AttrMap &attrs) : type_(std::move(type)), attrs_(attrs) {

@@ -19,7 +19,8 @@ namespace {
 
 thread_local CallScope *innermost = nullptr;
 
-// Calls in their order. Without a destructor: one of a thread would take memory before the thread's first error.
+// A queue of calls. It has no destructor: a thread-local object with one allocates memory when the thread first uses
+// it.
 struct HostCalls {
   HostCall *first = nullptr, *last = nullptr;
 
@@ -50,9 +51,9 @@ struct PutOff {
   std::atomic<bool> any{false};
 };
 
-// Lives on while other threads release at exit.
+// Never destroyed: other threads may release objects while the process exits.
 PutOff &put_off() {
-  alignas(PutOff) static char memory[sizeof(PutOff)];  // not of the heap, which may be exhausted
+  alignas(PutOff) static char memory[sizeof(PutOff)];  // not on the heap, which may be exhausted
   static PutOff *const instance = new (memory) PutOff;
   return *instance;
 }
@@ -64,7 +65,7 @@ void run_later(std::unique_ptr<HostCall> call) noexcept {
   p.any.store(true, std::memory_order_release);
 }
 
-bool run_put_off() {  // whether there was any
+bool run_put_off() {  // returns whether there were any
   PutOff &p = put_off();
   if (!p.any.load(std::memory_order_acquire)) return false;
   std::unique_ptr<HostCall> call;
@@ -79,7 +80,7 @@ bool run_put_off() {  // whether there was any
 
 cohort_error out_of_memory_error{0};
 
-// "" and "out of memory" need no object; anything that is no error says so itself.
+// Null for NULL, for the out-of-memory error and for pointers that are no error.
 const ErrorObject *object_of(const cohort_error *error) {
   return static_cast<const ErrorObject *>(peek_object(Kind::kError, error));
 }
@@ -90,7 +91,7 @@ CallScope::CallScope() noexcept : outer_(innermost) { innermost = this; }
 
 CallScope::~CallScope() {
   num_used_ = 0;
-  for (bool more = !outer_; more;) {  // each may leave more of the others
+  for (bool more = !outer_; more;) {  // each may add more of the others
     more = end_removed();
     if (behind_this_call.first) run(behind_this_call.take()), more = true;
     more = run_put_off() || more;
@@ -135,7 +136,7 @@ cohort_error *out_of_memory() noexcept { return &out_of_memory_error; }
 
 cohort_error *error_handle(Code code, const char *message, const std::string &subject) noexcept {
   try {
-    // Messages quote what the host gave, which may be any bytes; hosts decode them as UTF-8 and write them to logs.
+    // Messages quote text of the host, which may be any bytes; hosts decode messages as UTF-8 and write them to logs.
     return make_handle<cohort_error>(ErrorObject{code, plain_line(message), plain_line(subject)});
   } catch (...) {
     return out_of_memory();

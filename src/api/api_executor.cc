@@ -114,7 +114,7 @@ const std::vector<std::string> &names_of(const Executor &executor, int32_t list)
   }
 }
 
-// A gradient for each argument, null where there is none, even if nothing has one.
+// There is a gradient for each argument, null where there is none, even if the list is empty.
 NDArray array_at(const Executor &executor, int32_t list, size_t index) {
   check_index(index, names_of(executor, list).size(), "index");
   const std::vector<NDArray> &arrays = arrays_of(executor, list);

@@ -68,7 +68,7 @@ std::vector<std::map<std::string, Context>> to_group2ctx(const cohort_group_opti
   const auto names = to_texts(set.ctx_group_names, set.num_ctx_groups, "ctx_group_names");
   if (names.empty()) return {};
   const size_t num_maps = set.contexts_per_ctx_group ? set.contexts_per_ctx_group : 1;
-  if (num_maps != 1 && num_maps != num_contexts) {  // before as many are read
+  if (num_maps != 1 && num_maps != num_contexts) {  // check before that many are read
     throw Error(Code::kInvalidArgument,
                 text("contexts_per_ctx_group: expected 1 or ", num_contexts, ", found ", num_maps),
                 "contexts_per_ctx_group");

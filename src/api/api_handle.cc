@@ -16,14 +16,14 @@ namespace {
 
 struct Cell {
   std::atomic<uint32_t> kind{0};
-  uint32_t generation = 0;  // of the process: 0, and one more in a child after each fork
+  uint32_t generation = 0;  // of the process: 0 at first, one more in a child after each fork
   void *object = nullptr;
   Cell *next = nullptr;                 // in the list of free cells, or of those whose objects end later
-  void (*end)(void *object) = nullptr;  // of these
+  void (*end)(void *object) = nullptr;  // for cells whose objects end later
 };
 
-// Cells come in blocks, each twice the size of the one before, that are never given back. A freed cell is used again
-// only after kRest others were freed, so that a stale handle is still seen as one for a while.
+// Cells come in blocks, each twice as large as the one before, which are never freed. A freed cell is used again only
+// after kRest others were freed, so that a stale handle is recognised for a while.
 class Table {
  public:
   Cell *take() {
@@ -87,8 +87,8 @@ class Table {
 
 Table &table() {
   static Table *const instance = [] {
-    alignas(Table) static char memory[sizeof(Table)];  // not of the heap, which may be exhausted
-    auto *made = new (memory) Table;  // for as long as the process: handles may be freed while it exits
+    alignas(Table) static char memory[sizeof(Table)];  // not on the heap, which may be exhausted
+    auto *made = new (memory) Table;                   // never destroyed: handles may be freed while the process exits
     pthread_atfork([] { table().lock(); }, [] { table().unlock(); },
                    [] {
                      table().unlock();
@@ -150,7 +150,7 @@ void end_object(Cell *cell, void (*end)(void *object)) noexcept {
   void *const object = cell->object;
   table().give(cell);
   end(object);
-  // With the last handle the library's threads end.
+  // The library's threads end with the last handle.
   if (count_handles() > 0) return;
   release_invoked();
   release_plans();

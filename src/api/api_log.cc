@@ -10,8 +10,8 @@
 
 namespace cohort::api {
 
-// A callback of the host's. Called on one thread at a time, which is inside a call, and under no lock: messages that
-// come meanwhile are left to the thread that is in the callback.
+// A log callback of the host. It runs on one thread at a time, inside a call of the library and under no lock: messages
+// of other threads are left to the thread that is in the callback.
 class HostLog : public std::enable_shared_from_this<HostLog> {
  public:
   HostLog(cohort_log_fn callback, cohort_log_end_fn ended, void *user_data)
@@ -19,7 +19,7 @@ class HostLog : public std::enable_shared_from_this<HostLog> {
           if (ended) ended(user_data);
         }) {}
 
-  void take() { end_.take(); }  // as of HostRelease
+  void take() { end_.take(); }  // see HostRelease::take()
 
   void send(LogLevel level, const std::string &message) {
     run_inside_call(std::unique_ptr<HostCall>(new HostCall{[log = shared_from_this(), level, message] {
@@ -28,12 +28,12 @@ class HostLog : public std::enable_shared_from_this<HostLog> {
                                                            nullptr}));
   }
 
-  // No message begins to be delivered behind this.
+  // Delivery of no further message begins after this.
   void close() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     closed_ = true;
   }
-  // Until no other thread is in the callback.
+  // Waits until no other thread is in the callback.
   void wait_for_callback() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return !busy_ || thread_ == std::this_thread::get_id(); });
@@ -49,7 +49,7 @@ class HostLog : public std::enable_shared_from_this<HostLog> {
     std::unique_lock<std::mutex> lock(mutex_);
     try {
       messages_.push_back(std::move(message));
-    } catch (const std::bad_alloc &) {  // a message less
+    } catch (const std::bad_alloc &) {  // the message is dropped
     }
     if (busy_) return;
     busy_ = true;
@@ -71,7 +71,7 @@ class HostLog : public std::enable_shared_from_this<HostLog> {
   std::condition_variable changed_;
   std::deque<Message> messages_;
   bool busy_ = false, closed_ = false;
-  std::thread::id thread_;  // which is in the callback
+  std::thread::id thread_;  // the thread that is in the callback
 };
 
 LogObject::~LogObject() {
@@ -84,15 +84,15 @@ void send_inside_call(cohort_log_fn log, int level, const std::string &message, 
   try {
     run_inside_call(
         std::unique_ptr<HostCall>(new HostCall{[=] { log(int32_t(level), message.c_str(), user_data); }, nullptr}));
-  } catch (const std::bad_alloc &) {  // a message less
+  } catch (const std::bad_alloc &) {  // the message is dropped
   }
 }
 
 namespace {
 
-// That of cohort_set_log().
+// The log that cohort_set_log() has set.
 struct Set {
-  std::mutex mutex;  // guards the other
+  std::mutex mutex;  // guards `log`
   std::shared_ptr<HostLog> log;
 };
 

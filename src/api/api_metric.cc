@@ -10,7 +10,7 @@ namespace {
 
 Metric &metric_of(const cohort_metric *metric) { return *deref(metric, "metric").metric; }
 
-// Handles on arrays for the time of a callback.
+// Handles on arrays that exist during a callback.
 class LentArrays {
  public:
   explicit LentArrays(const std::vector<NDArray> &arrays) {

@@ -45,7 +45,7 @@ const MonitorEntry &entry_of(const cohort_monitor *monitor, size_t index) {
   return object.entries[index];
 }
 
-// Lets toc report the arguments and auxiliary states of every device of a group, as they are then.
+// Lets toc report the arguments and auxiliary states of every device of a group as it is then.
 void add_devices(Monitor &monitor, const std::shared_ptr<Group> &group) {
   for (size_t device = 0; device < group->num_devices(); ++device) {
     monitor.add([group, device] { return group->executor(device); });
@@ -122,7 +122,7 @@ cohort_error *cohort_monitor_toc(cohort_monitor *monitor, size_t *out_num_entrie
     require(out_num_entries, "out_num_entries");
     const std::shared_ptr<Monitor> asked = deref(monitor, "monitor").monitor;
     std::vector<MonitorEntry> entries = asked->toc();
-    MonitorObject &object = deref(monitor, "monitor");  // which a statistic of the host's may have freed
+    MonitorObject &object = deref(monitor, "monitor");  // look it up again: a host callback may have freed it
     object.texts.assign(entries.size(), std::string());
     object.entries = std::move(entries);
     *out_num_entries = object.entries.size();

@@ -18,7 +18,7 @@ void check_texts(const char *const *texts, size_t count, const char *what) {
   }
 }
 
-// The arrays behind handles, as invoke() takes them; not copied.
+// The arrays behind handles, in the form that invoke() takes; they are not copied.
 class ArrayList {
  public:
   ArrayList(cohort_ndarray *const *arrays, size_t count, const char *what) : arrays_(arrays ? count : 0) {
@@ -159,7 +159,7 @@ cohort_error *cohort_operator_invoke(const char *op, const char *const *keys, co
                           set.seed};
     std::vector<NDArray> made;
     if (!out_outputs) return invoke(call, &made);
-    Lent<cohort_arrays> results{NamedArrays()};  // first, so that little can fail when the work is queued
+    Lent<cohort_arrays> results{NamedArrays()};  // made first, so that little can fail once the work is queued
     invoke(call, &made);
     NamedArrays &list = deref(results.get(), "outputs");
     list.reserve(made.size());

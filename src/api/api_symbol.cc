@@ -55,7 +55,7 @@ const std::vector<SymbolAttr> &attrs_of(const cohort_symbol *symbol, int32_t all
   return *attrs;
 }
 
-// Of each entry its name and what `get` takes of it.
+// The name of each entry, with get(entry).
 template <typename T, typename Get>
 std::vector<std::pair<std::string, T>> to_known(const cohort_descs *known, Get get) {
   std::vector<std::pair<std::string, T>> result;

@@ -30,7 +30,7 @@ class HostFunction final : public TapeFunction {
     for (const auto &entry : deref(list.get(), "gradients")) gradients.push_back(entry.second);
     return gradients;
   }
-  void take() { release_.take(); }  // as of HostRelease
+  void take() { release_.take(); }  // see HostRelease::take()
 
  private:
   const cohort_tape_function_fn backward_;
@@ -123,7 +123,7 @@ cohort_error *cohort_tape_invoke(cohort_tape *tape, const char *op, const char *
     }
     const std::vector<NDArray> sources = deref_all(inputs, num_inputs, "inputs");
     const std::vector<NDArray> targets = deref_all(outputs, num_outputs, "outputs");
-    Lent<cohort_arrays> results{NamedArrays()};  // first, so that nothing can fail when the work is done
+    Lent<cohort_arrays> results{NamedArrays()};  // made first, so that nothing can fail once the work is done
     const std::vector<NDArray> made = target.invoke(to_text(op, "op"), to_attrs(keys, values, num_attrs), sources,
                                                     targets, to_context(set.context), set.seed);
     if (!out_outputs) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where an exception becomes an error, and where a call of ours begins and ends.
+// The only place where an exception becomes an error, and where a call of the library begins and ends.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 
 namespace cohort::api {
 
-// While one exists, the thread is inside a call of ours: callbacks may run on it. Leaving the outermost one, where no
-// lock is held any more, runs what was put off, by this thread first.
+// While one exists, the thread is inside a call of the library and callbacks may run on it. When the outermost one
+// ends, no lock is held any more: it then runs deferred calls, those of this thread first.
 class CallScope {
  public:
   CallScope() noexcept;
@@ -26,30 +26,30 @@ class CallScope {
   CallScope(const CallScope &) = delete;
   CallScope &operator=(const CallScope &) = delete;
 
-  // What the innermost one works on: a callback may free the handle, and the object then stays until the outermost one
-  // is left.
+  // Notes that the innermost call uses this handle: if a callback frees it, the object stays until the outermost call
+  // ends.
   static void note_used(const void *handle) noexcept;
   static bool outer_ones_use(const void *handle) noexcept;
 
  private:
-  static constexpr size_t kMostNoted = 8;  // with more, all that callbacks free counts as used
+  static constexpr size_t kMostNoted = 8;  // beyond this number, everything that callbacks free counts as used
 
   CallScope *const outer_;
   size_t num_used_ = 0;
   const void *used_[kMostNoted];
 };
 
-// A call of a function of the host's, made beforehand so that making it cannot fail.
+// A call of a host function, prepared so that making it cannot fail.
 struct HostCall {
   std::function<void()> function;
-  std::unique_ptr<HostCall> next;  // while it is put off
+  std::unique_ptr<HostCall> next;  // while it is deferred
 };
-// Makes the call now if the thread is inside a call of ours, else at the end of the next call of any thread.
+// Makes the call now if the thread is inside a call of the library, else at the end of the next call of any thread.
 void run_inside_call(std::unique_ptr<HostCall> call) noexcept;
 
-// Tells the host, when it goes, that something is not needed any more, if the call that took it has succeeded. Objects
-// go under whatever locks, where no function of the host's may run: it does at the end of this thread's call, or, if
-// that is none, of the next one of any thread.
+// Its destructor tells the host that something is no longer needed, if the call that took it over has succeeded.
+// Objects may be destroyed under locks, where no host function may run: it runs at the end of this thread's call or,
+// outside of a call, at the end of the next call of any thread.
 class HostRelease {
  public:
   explicit HostRelease(std::function<void()> function) : call_(new HostCall{std::move(function), nullptr}) {}

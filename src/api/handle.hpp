@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles: what a host holds in place of our objects. Every cohort_X pointer is the address of a cell of the table
-// here, never of an object, and the table's memory stays where it is: so whatever pointer comes in, a freed or foreign
-// one included, is recognised without touching memory that is not ours.
+// here, never of an object, and the table's memory never moves. So any pointer that comes in, even a freed or foreign
+// one, is recognised without touching memory that is not ours.
 #pragma once
 
 #include <cstddef>
@@ -35,27 +35,30 @@ enum class Kind : uint32_t {
   kTrace,
 };
 
-// A new handle on an object, which it does not own yet should this throw std::bad_alloc.
+// Makes a handle that owns the object, unless it throws std::bad_alloc.
 void *add_handle(Kind kind, void *object);
-// The object of a live handle of this kind. Throws kInvalidArgument that says what `what` is instead; kState for a
-// handle from before a fork.
+// The object of a live handle of this kind. kInvalidArgument says what `what` is instead; kState for a handle from
+// before a fork.
 void *find_object(Kind kind, const void *handle, const char *what);
-// The same without an error: null. Handles from before a fork are found.
+// The same, but null instead of an error. Finds handles from before a fork, too.
 void *peek_object(Kind kind, const void *handle) noexcept;
-// Ends a handle, and its object by `end`: when this thread's call ends if that works on it. No object ends that is from
-// before a fork: it may wait for threads that the child does not have. What is no live handle of this kind is left.
+// Ends a handle, and its object with `end`; if an outer call of this thread uses it, when that call ends. An object
+// from before a fork is not destroyed: it may wait for threads that the child does not have. Anything but a live handle
+// of this kind is ignored.
 void remove_handle(Kind kind, const void *handle, void (*end)(void *object)) noexcept;
-bool end_removed() noexcept;  // those that were left, at the end of this thread's outermost call; whether any were
+// At the end of this thread's outermost call: ends the objects that were in use; returns whether there were any.
+bool end_removed() noexcept;
 size_t count_handles() noexcept;
 
-// Specialised in api.hpp: what is behind the handles of a C type.
+// Specialised in api.hpp: the object type and the kind of handle of a C type.
 template <typename C>
 struct Behind;
 
 template <typename C>
 using ObjectOf = typename Behind<C>::Object;
 
-// To be copied at once; what deref() gives stays until the call returns, whatever callbacks free.
+// deref_to_copy() is for objects that are copied immediately; what deref() returns stays until the call returns, even
+// if callbacks free it.
 template <typename C>
 const ObjectOf<C> &deref_to_copy(const C *handle, const char *what) {
   return *static_cast<const ObjectOf<C> *>(find_object(Behind<C>::kKind, handle, what));
@@ -80,7 +83,7 @@ void free_handle(C *handle) noexcept {
   remove_handle(Behind<C>::kKind, handle, [](void *object) { delete static_cast<ObjectOf<C> *>(object); });
 }
 
-// A handle for the time of a callback, or until it is given away.
+// A handle that exists during a callback, or until release() passes it on.
 template <typename C>
 class Lent {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects behind the handles of symbols, executors, groups, optimizers, metrics, initializers, monitors, managers,
-// logs and traces. Text that a handle hands out lives here.
+// logs and traces. Text that a handle returns lives here.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ struct SymbolAttr {
 };
 
 struct SymbolObject {
-  // What has been asked of the symbol, kept for as long as it does not change.
+  // Texts that the host has asked for, kept as long as the symbol does not change.
   struct Texts {
     std::mutex mutex;  // guards the rest: several threads may read one symbol
     std::optional<std::vector<std::string>> names[5];
@@ -78,7 +78,7 @@ struct TapeObject {
 
 class HostLog;
 
-// Messages end with it.
+// No message is sent after it is destroyed.
 struct LogObject {
   LogObject() = default;
   LogObject(LogObject &&) = default;
@@ -91,26 +91,25 @@ struct LogObject {
 
 struct TraceObject {
   std::shared_ptr<Recording> recording;
-  std::string json, table, name, op;  // as they were asked for last
+  std::string json, table, name, op;  // texts that were asked for last
 };
 
 struct MonitorObject {
   std::shared_ptr<Monitor> monitor;
   bool monitor_all = false;
-  std::vector<MonitorEntry> entries;  // of the latest toc
-  std::vector<std::string> texts;     // of each entry; empty until asked for
+  std::vector<MonitorEntry> entries;  // from the latest toc
+  std::vector<std::string> texts;     // one per entry; empty until asked for
 };
 
 inline cohort_symbol *symbol_handle(Symbol symbol) { return make_handle<cohort_symbol>({std::move(symbol)}); }
 cohort_executor *executor_handle(std::shared_ptr<Executor> executor);
 
-// Shapes and dtypes by name for binding: 0 is an unknown length. NULL: none. Throws kInvalidArgument for an entry
-// without a name.
+// Shapes and dtypes by name for binding; a length of 0 is unknown. NULL: none. kInvalidArgument for an entry without a
+// name.
 std::vector<std::pair<std::string, Shape>> to_known_shapes(const cohort_descs *known);
 std::vector<std::pair<std::string, Dtype>> to_known_dtypes(const cohort_descs *known);
 
-// What groups and managers take and give.
-// Of an executor's or a group's options.
+// Conversions for groups and managers. to_grad_reqs() takes the options of an executor or a group.
 template <typename Options>
 GradReqs to_grad_reqs(const Options &set) {
   if (set.grad_req && (set.grad_req_list || set.grad_req_names)) {
@@ -132,17 +131,17 @@ GradReqs to_grad_reqs(const Options &set) {
 DataDescs to_data_descs(const cohort_descs *descs, const char *what);  // NULL: none
 std::vector<double> to_workload(const double *workload, size_t num_workloads);
 std::function<void(LogLevel, const std::string &)> to_log(cohort_log_fn log, void *user_data);
-// num_outer * num_inner arrays, outer by outer.
+// Matrix of num_outer * num_inner arrays, stored row by row.
 std::vector<std::vector<NDArray>> deref_matrix(cohort_ndarray *const *arrays, size_t num_outer, size_t num_inner,
                                                const char *what);
 DescList to_desc_list(const DataDescs &descs);
 
 MonitorFunction to_monitor(cohort_monitor_fn callback, void *user_data);
-// What both bytes-of-arrays figures add up to.
+// The sum of the arrays' bytes.
 size_t sum_bytes(const std::vector<NDArray> &arrays);
 cohort_memory_info memory_info(const MemoryUse &use);
 
-// Of options of an executor or group.
+// Takes the calibration from options of an executor or group.
 inline void take_ranges(ComputeTypes *types, const cohort_calibration *calibration) {
   const CalibrationObject *const given = calibration ? &deref(calibration, "calibration") : nullptr;
   if (types->dtype != Dtype::kInt8) return;
@@ -153,7 +152,7 @@ inline void take_ranges(ComputeTypes *types, const cohort_calibration *calibrati
   types->ranges = given->calibration->ranges();
 }
 
-// Of options of an executor, group or manager.
+// Compute types from options of an executor, group or manager.
 template <typename Options>
 ComputeTypes to_compute_types(const Options &set) {
   ComputeTypes types;
@@ -173,7 +172,7 @@ ComputeTypes to_compute_types(const Options &set) {
   return types;
 }
 
-// Of options of a group or manager.
+// Loss scale from options of a group or manager.
 template <typename Options>
 LossScaleOptions to_loss_scale(const Options &set) {
   LossScaleOptions options;

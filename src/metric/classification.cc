@@ -36,7 +36,7 @@ std::vector<int64_t> argmax(const NDArray &array, int axis) {
   return best;
 }
 
-// As MXNet casts labels: toward zero.
+// Casts labels toward zero, as MXNet does.
 std::vector<int64_t> classes_of(const NDArray &array) {
   std::vector<int64_t> classes;
   classes.reserve(size_t(array.size()));
@@ -46,7 +46,7 @@ std::vector<int64_t> classes_of(const NDArray &array) {
   return classes;
 }
 
-// Base of those that go pair by pair.
+// Base of metrics that are computed pair by pair.
 class PairMetric : public LeafMetric {
  public:
   explicit PairMetric(const std::string &name) : LeafMetric(name) {}
@@ -101,7 +101,7 @@ class TopKAccuracy final : public PairMetric {
     const std::vector<int64_t> expected = classes_of(label);
     const int64_t columns = rank == 2 ? pred.shape()[1] : 0;
     with_elements(pred, [&](const auto *elements) {
-      if (rank == 1) {  // the predictions' order, ascending, is compared with the labels
+      if (rank == 1) {  // compares the ascending order of the predictions with the labels
         std::vector<int64_t> order(static_cast<size_t>(rows));
         for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
         std::stable_sort(order.begin(), order.end(),
@@ -255,7 +255,7 @@ class Perplexity final : public PairMetric {
     });
   }
   double evaluate(const MetricState &state, size_t index) const override {
-    return std::exp(PairMetric::evaluate(state, index));  // of NaN: NaN
+    return std::exp(PairMetric::evaluate(state, index));  // NaN gives NaN
   }
 
   const std::optional<double> ignore_label_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accuracy by confidence (MET-19): of the samples to which a class is given more than a threshold, how many have it as
-// their label. One value for each class and threshold.
+// Accuracy by confidence (MET-19): among the samples that get more than a threshold for a class, the share that have it
+// as their label. One value for each class and threshold.
 #include <cstdint>
 
 #include "base/text_list.hpp"
@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-const int64_t kMaxValues = 1000000;  // so that a mistyped number of classes is an error and no want of memory
+const int64_t kMaxValues = 1000000;  // so that a mistyped number of classes is an error and does not exhaust memory
 
 class Confidence final : public LeafMetric {
  public:
@@ -76,7 +76,7 @@ std::shared_ptr<Metric> make_confidence_metric(const std::string &kind, SettingR
   const int64_t num_classes = settings.integer("num_classes", 0);
   if (num_classes < 1) settings.fail("num_classes", "the number of classes", std::to_string(num_classes));
   const std::string key = "confidence_thresholds", source = settings.text_of(key).value_or("");
-  const std::vector<std::string> words = parse_list(key, source);  // as text, since the values are named after them
+  const std::vector<std::string> words = parse_list(key, source);  // as text, since values are named after them
   if (words.empty()) settings.fail(key, "at least one number", source);
   if (num_classes > kMaxValues / int64_t(words.size())) {
     settings.fail("num_classes", text("at most ", kMaxValues, " values"), std::to_string(num_classes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making metrics by name, what they have in common, and the metrics made of others: composite and custom.
+// Creation of metrics by name, the base of metrics without children, and the composite and custom metrics.
 #include "metric/metric.hpp"
 
 #include <cmath>
@@ -61,7 +61,7 @@ namespace {
   throw Error(Code::kInvalidArgument, text("index: the metric has ", num_values, " values, found ", index), "index");
 }
 
-// The named ones in the order of `names`, or all of them.
+// The arrays with these names in the order of `names`, or all of them.
 std::vector<NDArray> chosen(const NamedArrays &arrays, const std::vector<std::string> &names, const char *what) {
   std::vector<NDArray> result;
   const auto take = [&](const std::string &name, const NDArray &array) {
@@ -90,7 +90,7 @@ struct LeafSnapshot : Metric::Snapshot {
   MetricState local, global;
 };
 
-// A value of the host's.
+// A metric that the host computes.
 class CustomMetric final : public LeafMetric {
  public:
   CustomMetric(const std::string &name, MetricFunction function, bool allow_extra_outputs)
@@ -112,7 +112,7 @@ struct CompositeSnapshot : Metric::Snapshot {
   std::vector<std::unique_ptr<Metric::Snapshot>> children;
 };
 
-// Several metrics that are updated together. Its own names choose what its children may choose from.
+// Several metrics that are updated together. Its own names limit what its children may choose from.
 class CompositeMetric final : public Metric {
  public:
   void update(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) override {
@@ -181,7 +181,7 @@ class CompositeMetric final : public Metric {
   }
 
  private:
-  // The child that value `index` belongs to; index becomes the child's own.
+  // The child that value `index` belongs to; `index` becomes the child's own.
   const Metric &locate(size_t &index) const {
     const size_t asked = index;
     for (const auto &metric : children_) {
@@ -202,7 +202,7 @@ class CompositeMetric final : public Metric {
   }
   static NamedArrays narrowed(const NamedArrays &arrays, const std::vector<std::string> &names, const char *what) {
     if (names.empty()) return arrays;
-    chosen(arrays, names, what);  // all of them are there
+    chosen(arrays, names, what);  // checks that all of them are there
     NamedArrays result;
     for (const auto &entry : arrays)
       for (const std::string &name : names)
@@ -297,7 +297,7 @@ std::shared_ptr<Metric> Metric::create(const std::string &kind, const AttrMap &s
   SettingReader reader("metric '" + kind + "'", settings);
   std::shared_ptr<Metric> metric;
   if (lower == "composite" || lower == "compositeevalmetric") {
-    reader.text_of("name");  // taken, and without effect: its values have its children's names
+    reader.text_of("name");  // accepted without effect: its values have its children's names
     metric = std::make_shared<CompositeMetric>();
   }
   if (!metric) metric = make_classification_metric(lower, reader);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the metrics without children have in common: counters, names, and the order "measure, then add". For the files
-// of this folder.
+// The base of metrics without children: counters, names, and the order "measure, then add". For the files of this
+// folder.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace cohort {
 
-// Counts of a decision between two classes, class 1 being the positive one.
+// Counts of decisions between two classes, class 1 being the positive one.
 struct BinaryCounts {
   double true_positive = 0, false_positive = 0, false_negative = 0, true_negative = 0;
   double total() const { return true_positive + false_positive + false_negative + true_negative; }
@@ -28,18 +28,18 @@ struct CoMoments {
   void merge(const CoMoments &other);
 };
 
-// What one metric keeps, locally and globally. Each kind uses its part.
+// The counters of one metric, local or global. Each kind uses some of them.
 struct MetricState {
   MetricCounters counters;
   BinaryCounts binary;
   CoMoments moments;
   std::map<std::pair<int64_t, int64_t>, double> confusion;  // (predicted, label) -> count
-  std::vector<MetricCounters> parts;                        // of each value, where there are several
+  std::vector<MetricCounters> parts;                        // one per value, if there are several
   void merge(const MetricState &other);
 };
 
-// A metric without children, of one value unless a kind says otherwise. A kind measures one update; measure() throws
-// before anything is added.
+// A metric without children, with one value unless a kind says otherwise. A kind implements measure() for one update;
+// it throws before anything is added.
 class LeafMetric : public Metric {
  public:
   explicit LeafMetric(std::string name) : name_(std::move(name)) {}
@@ -61,11 +61,11 @@ class LeafMetric : public Metric {
 
  protected:
   virtual MetricState measure(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) const = 0;
-  // Sum and number behind a value, where they are not state.counters.
+  // Sum and number of a value; a kind overrides it if these are not state.counters.
   virtual MetricCounters totals(const MetricState &state, size_t) const { return state.counters; }
   virtual double evaluate(const MetricState &state, size_t index) const;
-  void check_index(size_t index) const;  // kInvalidArgument: there is no such value
-  // MET-08: as many labels as predictions.
+  void check_index(size_t index) const;  // kInvalidArgument if there is no such value
+  // MET-08: checks that there are as many labels as predictions.
   void check_counts(size_t num_labels, size_t num_preds) const;
 
  private:
@@ -74,10 +74,10 @@ class LeafMetric : public Metric {
   MetricState local_, global_;
 };
 
-// Labels as doubles, waited for, wherever they are.
+// The elements as doubles; waits for the array, on any device.
 std::vector<double> values_of(const NDArray &array);
 
-// Calls fn(const T *elements) with an array on the host, waited for.
+// Waits for the array and calls fn(const T *elements) with it on the host.
 template <typename Fn>
 void with_elements(const NDArray &array, Fn &&fn) {
   array.wait();

@@ -17,7 +17,7 @@ namespace {
 
 Shape at_least_a_column(const Shape &shape) { return shape.rank() == 1 ? Shape{shape[0], 1} : shape; }
 
-// Of each pair the mean over its elements; of these the mean.
+// The mean over the elements of each pair, averaged over pairs.
 class MeanError final : public LeafMetric {
  public:
   enum class Kind { kAbsolute, kSquared, kRootSquared };

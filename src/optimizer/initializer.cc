@@ -15,7 +15,7 @@
 namespace cohort {
 namespace {
 
-// The numbers of one array: a sequence of its own for each seed and name.
+// The random numbers of one array: each seed and name has its own sequence.
 class Numbers {
  public:
   Numbers(uint64_t seed, const std::string &name) : seed_(seed), stream_(name_stream(name)) {}
@@ -26,8 +26,7 @@ class Numbers {
   const uint64_t seed_, stream_;
 };
 
-// One number, or those of a list, which may have lists in it: an array that is repeated along the axes where its length
-// is 1 and those that it has not, the first ones.
+// One number, or numbers in nested lists: an array that is broadcast to the shape to fill.
 class Constant final : public Initializer {
  public:
   explicit Constant(double value) : numbers_{value} {}
@@ -48,7 +47,7 @@ class Constant final : public Initializer {
       add(parse_json(source, "value", kMaxAxes), 0);
     } catch (const Error &) {
       numbers_.clear();
-      lengths_.clear();  // whose product need be no number
+      lengths_.clear();  // their product could overflow
     }
     int64_t size = 1;
     for (const int64_t length : lengths_) size *= length;
@@ -92,11 +91,11 @@ class Constant final : public Initializer {
     }
   }
 
-  std::vector<int64_t> lengths_;  // of each axis of lists
+  std::vector<int64_t> lengths_;  // per level of lists
   std::vector<double> numbers_;
 };
 
-// Evenly from [-scale, scale), or from a normal distribution of that deviation.
+// Uniform in [-scale, scale), or normal with that standard deviation.
 class Random final : public Initializer {
  public:
   Random(bool normal, double scale, uint64_t seed) : normal_(normal), scale_(scale), seed_(seed) {}
@@ -115,7 +114,7 @@ class Random final : public Initializer {
   const uint64_t seed_;
 };
 
-// As Random, with a scale that follows from the numbers of inputs and outputs (Glorot and Bengio, 2010; He et al.,
+// Like Random, with a scale that depends on the numbers of inputs and outputs (Glorot and Bengio, 2010; He et al.,
 // 2015).
 class Xavier final : public Initializer {
  public:
@@ -147,7 +146,7 @@ class Xavier final : public Initializer {
 };
 
 // Rows, or columns if there are fewer of them, that are orthogonal to each other and of length `scale` (Saxe et al.,
-// 2014), by Gram and Schmidt's process, twice for the sake of rounding.
+// 2014). Uses the Gram-Schmidt process, twice against rounding errors.
 class Orthogonal final : public Initializer {
  public:
   Orthogonal(double scale, bool normal, uint64_t seed) : scale_(scale), normal_(normal), seed_(seed) {}
@@ -231,8 +230,8 @@ class Bilinear final : public Initializer {
   }
 };
 
-// The packed parameters of RNN (op/rnn.hpp): each gate's matrix by the initializer inside, or by the one that fills
-// weights; biases are 0, an lstm's forget gates' `forget_bias`.
+// The packed parameters of RNN (op/rnn.hpp): each gate's matrix is filled by the initializer inside, or by the one that
+// fills weights; biases are 0, but those of an lstm's forget gates `forget_bias`.
 class FusedRnn final : public Initializer {
  public:
   FusedRnn(SettingReader *reader, uint64_t seed) {
@@ -258,7 +257,7 @@ class FusedRnn final : public Initializer {
   }
   const Initializer *inner() const { return init_ ? init_.get() : global_; }
 
-  // The number of inputs that makes a vector of this length, or 0.
+  // The number of inputs for which the vector has this length, or 0.
   int64_t inputs_of(const Shape &shape) const {
     if (shape.rank() != 1) return 0;
     const double rows = double(gates_ * hidden_) * double(directions_);
@@ -320,8 +319,8 @@ AttrMap to_settings(const Json &object) {
 
 }  // namespace
 
-// Each form that MXNet takes: `["xavier", {"magnitude": 3}]`, `{"initializer": "xavier", "magnitude": 3}`, and a bare
-// name, which Gluon writes.
+// Accepts each form that MXNet does: `["xavier", {"magnitude": 3}]`, `{"initializer": "xavier", "magnitude": 3}`, and a
+// bare name, which Gluon writes.
 std::shared_ptr<Initializer> Initializer::from_attribute(const std::string &name, const std::string &source,
                                                          uint64_t seed) try {
   using Kind = Json::Kind;
@@ -329,7 +328,7 @@ std::shared_ptr<Initializer> Initializer::from_attribute(const std::string &name
   Json parsed;
   try {
     parsed = parse_json(source, "__init__", 2 + kMaxAxes);  // parameters: numbers, words, arrays
-  } catch (const Error &) {                                 // told below, by what was expected
+  } catch (const Error &) {                                 // reported below, with what was expected
   }
   const std::vector<Json> &parts = parsed.elements;
   if (parsed.is(Kind::kObject)) {
@@ -343,14 +342,14 @@ std::shared_ptr<Initializer> Initializer::from_attribute(const std::string &name
     bad_init(name, source, "expected [\"name\", {parameters}]");
   }
   return create(parts[0].text, parts.size() == 2 ? to_settings(parts[1]) : AttrMap(), seed);
-} catch (const Error &e) {  // with the parameter's name, of which the initializer knows nothing
+} catch (const Error &e) {  // add the parameter's name, which the initializer does not know
   if (e.subject() == name) throw;
   throw Error(e.code(), text("__init__ of '", name, "': ", e.what()), name);
 }
 
 namespace {
 
-// What the end of a name says (MXNet's rule): null for a weight, which the caller's initializer fills.
+// Chooses by the end of the name (MXNet's rule); null for a weight, which the caller's initializer fills.
 std::shared_ptr<Initializer> by_suffix(const std::string &name) {
   if (ends_with(name, "weight")) return nullptr;
   for (const char *zero : {"bias", "beta", "moving_mean", "running_mean", "moving_inv_var", "moving_avg", "min"})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that fill parameters before training (SYM-08). The same seed and names give the same numbers. The boundary
-// drives it.
+// Rules that fill parameters before training (SYM-08). The same seed and names give the same numbers. Used by the API
+// layer.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@ namespace cohort {
 
 class Initializer {
  public:
-  // Names and settings as MXNet's Python package has them. Throws kName, kInvalidArgument.
+  // Takes the names and settings of MXNet's Python package. Throws kName, kInvalidArgument.
   static std::shared_ptr<Initializer> create(const std::string &name, const AttrMap &settings, uint64_t seed);
-  // As `__init__` of the variable `name` has it. Errors name that.
+  // Reads the `__init__` attribute of the variable `name`, which errors name.
   static std::shared_ptr<Initializer> from_attribute(const std::string &name, const std::string &source, uint64_t seed);
   virtual ~Initializer() = default;
 
-  // By `__init__` of the symbol's variable (null: none), else by the end of the name. Null arrays are left out. Throws
-  // kName, kShape before anything is written.
+  // Fills each array by `__init__` of the symbol's variable (null: none), else by the end of its name. Null arrays are
+  // left out. Throws kName, kShape before anything is written.
   void apply(const Symbol *symbol, const NamedArrays &arrays) const;
-  // By this rule, whatever the name, which chooses the random numbers.
+  // Fills the array by this rule, whatever its name, which only chooses the random numbers.
   void fill(const std::string &name, const NDArray &array) const;
 
-  // What fill() does, in parts: for rules that are made of others.
+  // The two parts of fill(), for rules that are made of others.
   virtual void check(const std::string &name, const Shape &shape) const = 0;  // kShape
   virtual void values(const std::string &name, const Shape &shape, double *to) const = 0;
-  // Told to the rule of an `__init__` by the one that fills all other weights.
+  // Gives the rule of an `__init__` the initializer that fills all other weights.
   virtual void follow(const Initializer &) {}
 
  private:
-  uint64_t seed_ = 0;  // also of what `__init__` attributes ask for
+  uint64_t seed_ = 0;  // also for `__init__` attributes
 };
 
 }  // namespace cohort

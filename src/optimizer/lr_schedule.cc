@@ -15,7 +15,7 @@ class Constant final : public LrSchedule {
   double after_warmup(int64_t) const override { return base_lr_; }
 };
 
-// Times factor after every `step` updates, not below stop_factor_lr.
+// Multiplies by `factor` after every `step` updates, not below stop_factor_lr.
 class Factor final : public LrSchedule {
  public:
   explicit Factor(SettingReader &settings) {
@@ -37,7 +37,7 @@ class Factor final : public LrSchedule {
   double factor_, stop_factor_lr_;
 };
 
-// Times factor once each of the given numbers of updates is done.
+// Multiplies by `factor` after each of the given numbers of updates.
 class MultiFactor final : public LrSchedule {
  public:
   explicit MultiFactor(SettingReader &settings) {

@@ -12,12 +12,12 @@ namespace cohort {
 
 class LrSchedule {
  public:
-  // `name` is "constant", "factor", "multifactor", "poly" or "cosine"; base_lr the rate it starts from. Throws kName,
+  // `name` is "constant", "factor", "multifactor", "poly" or "cosine"; base_lr is the rate at the start. Throws kName,
   // kInvalidArgument.
   static std::unique_ptr<LrSchedule> create(const std::string &name, const AttrMap &settings, double base_lr);
   virtual ~LrSchedule() = default;
 
-  // Of update number num_update, the first being 1.
+  // The rate of update number num_update, the first being 1.
   double at(int64_t num_update) const;
 
  protected:

@@ -13,10 +13,10 @@
 namespace cohort {
 namespace {
 
-constexpr double kNone = -1;               // of limits that are not set
-constexpr int64_t kBriefElements = 16384;  // so few that no thread is woken for their update
+constexpr double kNone = -1;               // value of limits that are not set
+constexpr int64_t kBriefElements = 16384;  // so few that waking a thread for their update does not pay
 
-// One update of one array, alive until the queue is done with it. It is its own first step, too.
+// One update of one array, which lives until the queue is done with it. It is the kernel of its own first step, too.
 struct QueuedUpdate final : Kernel {
   std::unique_ptr<UpdateKernel> kernel;
   NDArray grad;
@@ -37,7 +37,7 @@ struct QueuedUpdate final : Kernel {
     info->bytes = kernel->bytes();
     kernel->append_steps(label.c_str(), info.get(), &steps);
   }
-  // Fails if work before it has failed to write what it reads.
+  // Fails if earlier work has failed to write what the update reads.
   void run(const Args &, const Lane &) const override {
     grad.check_written();
     for (const NDArray &array : changed) array.check_written();
@@ -76,7 +76,7 @@ bool is_switch(const std::string &key) {
   return is_one_of(key, {"centered", "multi_precision", "lazy_update", "bias_correction", "momentum_correction"});
 }
 
-// A limit below which nothing is cut: kNone if there is none.
+// Whether the setting is a limit that may be absent: kNone.
 bool may_be_none(const std::string &key) {
   return is_one_of(key, {"clip_gradient", "clip_weights", "lower_bound", "upper_bound"});
 }
@@ -168,7 +168,7 @@ void Optimizer::set(const std::string &given, double value) {
   const double old = found->second;
   found->second = value;
   impl_->read_settings();
-  // Other kernels, or kernels that were made with the old value: what was made of this optimizer is made anew.
+  // The setting chooses other kernels, or kernels were made with its old value: all must be made again.
   if (before != &impl_->op() || (key == "multi_precision" && value != old)) {
     ++impl_->generation;
     for (auto &slot : impl_->slots) slot.second->ready = false;
@@ -226,7 +226,7 @@ double Optimizer::wd_mult(const std::string &param) const {
   return look_up(param, impl_->own_wd_mult, impl_->symbol_wd_mult, impl_->default_wd_mult(param));
 }
 
-// MXNet's rule: what is no weight and no gamma does not decay.
+// MXNet's rule: a parameter that is no weight and no gamma does not decay.
 double Optimizer::Impl::default_wd_mult(const std::string &param) const {
   return ends_with(param, "_weight") || (!kind->has(OptimizerKind::kGammaStays) && ends_with(param, "_gamma")) ? 1 : 0;
 }
@@ -253,10 +253,10 @@ Optimizer::Slot &Optimizer::slot(const std::string &param, size_t copy) {
     place->wd_mult = wd_mult(param);
     place->count = int64_t(impl_->setting("begin_num_update"));
     place->carried = impl_->kind->carried;
-    // States that were saved on fewer devices: each further device goes on from the first one's.
+    // If states were saved on fewer devices, each further device continues from the first one's.
     const auto first = copy > 0 ? impl_->slots.find({param, size_t(0)}) : impl_->slots.end();
     if (first != impl_->slots.end() && !first->second->ready) {
-      place->states = first->second->states;  // copied when they are put beside the weight
+      place->states = first->second->states;  // copied when they are put on the weight's context
       place->has_master = first->second->has_master;
       place->count = first->second->count;
       place->carried = first->second->carried;
@@ -265,7 +265,8 @@ Optimizer::Slot &Optimizer::slot(const std::string &param, size_t copy) {
   return *place;
 }
 
-// Rounded to float, as the attributes of operators are: bias corrections go by what is multiplied with.
+// Numbers are rounded to float, as attributes of operators are: bias corrections must match the factors that kernels
+// use.
 void Optimizer::Impl::read_settings() {
   learning_rate = setting("learning_rate");
   wd = setting("wd");
@@ -322,7 +323,7 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight,
   bool in_place = slot.ready && slot.has_master == master && slot.states.size() == num_states;
   for (size_t i = 0; in_place && i < num_states; ++i) in_place = is_in_place(i);
   if (in_place) return slot.states;
-  // Those of the formula go on in whatever type, if it has as many; a weight in float32 does if there was one.
+  // Old states of the formula are used again in any type, if there are as many; the float32 weight, if there was one.
   const bool same_formula = slot.states.size() - (slot.has_master ? 1 : 0) == num_own;
   std::vector<NDArray> states;
   for (size_t i = 0; i < num_states; ++i) {
@@ -391,7 +392,7 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   program.isolated = true;
   try {
     queue->run(program, work);
-  } catch (...) {  // it is not counted
+  } catch (...) {  // then the update is not counted
     take_back({&place}, num_update);
     throw;
   }

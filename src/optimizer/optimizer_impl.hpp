@@ -17,23 +17,24 @@ namespace cohort {
 
 using OptimizerSettings = std::map<std::string, double>;
 
-// What tells one optimizer from another: its settings, and the operators of which they choose one.
+// One kind of optimizer: its settings, and the operators from which they choose one.
 struct OptimizerKind {
   const char *name;
-  std::vector<std::pair<const char *, double>> settings;  // beyond those that all have
+  std::vector<std::pair<const char *, double>> settings;  // in addition to those of all optimizers
   std::vector<UpdateOp> ops;
-  size_t (*choose)(const OptimizerSettings &settings) = nullptr;  // one of the operators; null: the first
-  // Fills in what is more than a setting of the same name: when settings change; and for each update, where
-  // slot.count is 1 at a parameter's first one, and `rate` the learning rate before lr_mult. Either may be null.
+  size_t (*choose)(const OptimizerSettings &settings) = nullptr;  // chooses one of the operators; null: the first
+  // Fill in numbers that are not simply a setting of the same name. settle() runs when settings change; correct() runs
+  // for each update, where slot.count is 1 at a parameter's first one, and `rate` is the learning rate before lr_mult.
+  // Either may be null.
   void (*settle)(const OptimizerSettings &settings, UpdateValues *values) = nullptr;
   void (*correct)(const OptimizerSettings &settings, Optimizer::Slot &slot, double rate,
                   UpdateValues *values) = nullptr;
   enum Trait : unsigned {
-    kCarries = 1,     // Slot::carried is of use: it is saved with the states
-    kRateBefore = 2,  // the learning rate is that of as many updates as were done before this one
-    kNoDecay = 4,     // it knows no weight decay
-    kDraws = 8,       // it draws noise
-    kGammaStays = 16  // weight decay is not for names that end in _gamma
+    kCarries = 1,     // Slot::carried is used, and saved with the states
+    kRateBefore = 2,  // the learning rate is taken at the number of updates before this one
+    kNoDecay = 4,     // there is no weight decay
+    kDraws = 8,       // updates draw noise
+    kGammaStays = 16  // weight decay leaves out names that end in _gamma
   };
   unsigned traits = 0;
   double carried = 0;  // Slot::carried before a parameter's first update
@@ -43,17 +44,18 @@ struct OptimizerKind {
 };
 const OptimizerKind *find_optimizer_kind(const std::string &name);  // null: none
 std::string list_optimizer_kinds();
-const std::vector<std::string> &warmup_strategies();  // of lbsgd: the setting is a place in it
+const std::vector<std::string> &warmup_strategies();  // of lbsgd: the setting is an index in this list
 
 struct Optimizer::Slot {
   std::string param;
   size_t copy = 0;
-  double lr_mult = 1, wd_mult = 1;  // those that hold
+  double lr_mult = 1, wd_mult = 1;  // the multipliers in effect
   int64_t count = 0;
-  double carried = 0, carried_before = 0;  // a number that goes on from update to update; as it was before the latest
-  std::vector<NDArray> states;             // none until the first update, or as loaded
-  bool has_master = false;                 // the last of them is the weight in float32
-  bool ready = false;                      // states are in place beside the weight
+  // A number that is carried from update to update; its value before the latest.
+  double carried = 0, carried_before = 0;
+  std::vector<NDArray> states;  // empty until the first update or until they are loaded
+  bool has_master = false;      // the last state is the weight in float32
+  bool ready = false;           // states are on the weight's context
 };
 
 struct Optimizer::Impl {
@@ -62,12 +64,13 @@ struct Optimizer::Impl {
   OptimizerSettings settings;
   std::unique_ptr<LrSchedule> schedule;
   std::map<std::string, double> symbol_lr_mult, symbol_wd_mult, own_lr_mult, own_wd_mult;
-  std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> slots;  // their addresses stay
+  std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> slots;  // their addresses do not change
   int64_t num_update = 0;
   uint64_t generation = 1;
   std::optional<LossScaleState> loss_scale;
-  bool loss_scale_is_loaded = false;  // no group has taken it yet
-  // What the settings say to every update: read when they change, for small networks have an update in a microsecond.
+  bool loss_scale_is_loaded = false;  // and no group has taken it yet
+  // The numbers that all updates share. They are computed when settings change, as updates of small networks take about
+  // a microsecond.
   UpdateValues common;
   double learning_rate = 0, wd = 0, gradient_scale = 1;
 
@@ -81,7 +84,7 @@ struct Optimizer::Impl {
   }
   double rate(int64_t update) const { return schedule ? schedule->at(update) : learning_rate; }
   double next_rate() const { return rate(num_update + (kind->has(OptimizerKind::kRateBefore) ? 0 : 1)); }
-  void read_settings();  // after each change
+  void read_settings();  // after each change of a setting
   void refresh_mults();
   double default_wd_mult(const std::string &param) const;
   std::string kind_text() const;  // "sgd/1/0": name, states of a parameter, multi_precision

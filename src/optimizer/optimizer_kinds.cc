@@ -16,19 +16,20 @@ using Slot = Optimizer::Slot;
 
 double at(const Settings &settings, const char *key) { return settings.find(key)->second; }
 
-// A number as kernels are given it.
+// Rounds a number to float, the precision that kernels get.
 double rounded(double value) { return double(float(value)); }
 
 enum WarmupStrategy { kLinear, kPower2, kSqrt, kLars };  // in the order of warmup_strategies()
 
 size_t by_momentum(const Settings &s) { return at(s, "momentum") != 0 ? 1 : 0; }
 size_t by_centered(const Settings &s) { return at(s, "centered") != 0 ? 1 : 0; }
-// What is gathered has momentum, if only 0, beside it: the number of states says which they are.
+// An operator that gathers gradients has a momentum state even if momentum is 0, so the number of states tells the
+// operators apart.
 size_t by_batches(const Settings &s) {
   return (at(s, "batch_scale") > 1 ? 2 : by_momentum(s)) + (at(s, "warmup_strategy") == kLars ? 3 : 0);
 }
 
-// The bias of the moving averages, which start at zero.
+// Corrects the bias of the moving averages, which start at zero.
 double bias_correction(const Settings &s, int64_t count) {
   const double first = 1 - std::pow(at(s, "beta1"), double(count)),
                second = 1 - std::pow(at(s, "beta2"), double(count));
@@ -39,7 +40,7 @@ void correct_adam(const Settings &s, Slot &slot, double rate, UpdateValues *valu
   values->lr = rounded(rate * slot.lr_mult * bias_correction(s, slot.count));
 }
 
-// Decay is of the learning rate alone: w -= eta * (lr * m / (sqrt(v) + epsilon) + wd * w).
+// Weight decay is scaled only by the learning rate: w -= eta * (lr * m / (sqrt(v) + epsilon) + wd * w).
 void correct_adamw(const Settings &s, Slot &slot, double, UpdateValues *values) {
   values->eta = values->lr;
   values->lr = rounded(bias_correction(s, slot.count));
@@ -71,7 +72,7 @@ void correct_adamax(const Settings &s, Slot &slot, double rate, UpdateValues *va
   values->lr = rounded(rate * slot.lr_mult / (1 - std::pow(at(s, "beta1"), double(slot.count))));
 }
 
-// Momentum grows with the number of updates; what is carried is the product of what it was so far.
+// Momentum grows with the number of updates; `carried` is the product of all momenta so far.
 void correct_nadam(const Settings &s, Slot &slot, double, UpdateValues *values) {
   const auto momentum = [&s](double count) {
     return at(s, "beta1") * (1 - 0.5 * std::pow(0.96, count * at(s, "schedule_decay")));
@@ -97,10 +98,10 @@ void correct_lamb(const Settings &s, Slot &slot, double rate, UpdateValues *valu
 
 void settle_eta(const Settings &s, UpdateValues *values) { values->eta = rounded(at(s, "eta")); }
 
-// Of kernels that take off by themselves what gradients were multiplied by.
+// For kernels that divide out the gradient scale themselves.
 void leave_scale(const Settings &s, UpdateValues *values) { values->rescale = rounded(at(s, "rescale_grad")); }
 
-// Momentum follows the learning rate where that changes; what is carried is the rate of the update before.
+// Momentum is scaled when the learning rate changes; `carried` is the rate of the previous update.
 void correct_lars(const Settings &s, Slot &slot, double rate, UpdateValues *values) {
   const double before = std::exchange(slot.carried, rate);
   leave_scale(s, values);
@@ -111,13 +112,13 @@ void correct_lars(const Settings &s, Slot &slot, double rate, UpdateValues *valu
   }
 }
 
-// What is carried is the number of gradients so far.
+// `carried` is the number of gradients so far.
 void correct_lbsgd(const Settings &s, Slot &slot, double rate, UpdateValues *values) {
   const double scale = at(s, "batch_scale"), strategy = at(s, "warmup_strategy"),
                warmup = at(s, "warmup_epochs") * at(s, "updates_per_epoch");
   const double num = ++slot.carried + at(s, "begin_epoch") * at(s, "updates_per_epoch"), part = num / warmup;
   double mult = 1;
-  if (strategy == kLars) {  // the kernel looks at weight and gradient
+  if (strategy == kLars) {  // the kernel computes the factor from weight and gradient
   } else if (num >= warmup) {
     mult = scale;
   } else if (warmup > 1) {
@@ -129,7 +130,7 @@ void correct_lbsgd(const Settings &s, Slot &slot, double rate, UpdateValues *val
   if (by_batches(s) > 1) leave_scale(s, values);
 }
 
-// Noise goes by the parameter's name, so that it is the same on all devices.
+// The noise depends on the parameter's name, so that it is the same on all devices.
 void correct_sgld(const Settings &s, Slot &slot, double rate, UpdateValues *values) {
   const double lr = rate * slot.lr_mult;
   values->deviation = lr > 0 ? std::sqrt(lr) : 0;
@@ -139,7 +140,7 @@ void correct_sgld(const Settings &s, Slot &slot, double rate, UpdateValues *valu
 
 const OptimizerKind kKinds[] = {
     {"sgd", {{"momentum", 0}, {"lazy_update", 1}}, {{"sgd_update", 0}, {"sgd_mom_update", 1}}, by_momentum},
-    {"ccsgd",  // the same by an older name
+    {"ccsgd",  // an older name of sgd
      {{"momentum", 0}, {"lazy_update", 1}},
      {{"sgd_update", 0}, {"sgd_mom_update", 1}},
      by_momentum},

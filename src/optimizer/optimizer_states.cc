@@ -28,7 +28,8 @@ namespace {
 
 constexpr char kMagic[] = "COHORTOP";
 constexpr uint32_t kPlain = 1, kWithLossScale = 2, kCarrying = 3;  // versions
-constexpr int64_t kMostUpdates = int64_t(1) << 53;  // whole numbers of a double; more than begin_num_update may be
+// Integers that a double holds exactly; begin_num_update may be no larger.
+constexpr int64_t kMostUpdates = int64_t(1) << 53;
 
 template <typename T>
 void put(std::string *to, T value) {
@@ -46,7 +47,7 @@ void put_text(std::string *to, const std::string &words) {
   *to += words;
 }
 
-// Reads within bounds; whatever does not fit is kFormat with its offset.
+// Reads within bounds; kFormat with the offset for anything that does not fit.
 class Reader {
  public:
   Reader(const void *data, size_t bytes, const std::string &source)
@@ -98,7 +99,7 @@ struct StateName {
   std::string param;
 };
 
-// "INDEX/COPY/PARAMETER"; false if it is no such name.
+// Parses "INDEX/COPY/PARAMETER"; false if it is not such a name.
 bool parse_state_name(const std::string &name, StateName *parsed) {
   const char *at = name.data(), *const end = at + name.size();
   for (size_t *const number : {&parsed->index, &parsed->copy}) {
@@ -203,17 +204,17 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
   for (const auto &entry : loaded) {
     Slot &slot = *entry.second;
     const size_t masters = impl_->setting("multi_precision") != 0 ? 1 : 0;
-    // None: counted, but not updated yet.
+    // No states: counted, but not updated yet.
     if (!slot.states.empty() && (slot.states.size() < num_states || slot.states.size() > num_states + masters)) {
       reader.fail(text("'", slot.param, "' has ", slot.states.size(), " states, expected ", num_states));
     }
     slot.has_master = slot.states.size() > num_states;
   }
-  // Everything is good. Slots that group knows keep their addresses.
+  // Everything was checked. Slots that group refers to keep their addresses.
   for (auto &entry : impl_->slots) {
     const auto found = loaded.find(entry.first);
     Slot &slot = *entry.second;
-    // Fewer copies were saved than are used here: the others go on from the first.
+    // If fewer copies were saved than are used here, the others continue from the first.
     const auto first = found != loaded.end() ? found : loaded.find({entry.first.first, size_t(0)});
     slot.ready = false;
     slot.count = first != loaded.end() ? first->second->count : int64_t(impl_->setting("begin_num_update"));
@@ -221,7 +222,8 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     slot.states = first != loaded.end() ? first->second->states : std::vector<NDArray>();
     slot.has_master = first != loaded.end() && first->second->has_master;
   }
-  for (auto &entry : loaded) impl_->slots.emplace(entry.first, std::move(entry.second));  // none that is there already
+  // Leaves out those that are there already.
+  for (auto &entry : loaded) impl_->slots.emplace(entry.first, std::move(entry.second));
   impl_->num_update = num_update;
   impl_->loss_scale = loss_scale;
   impl_->loss_scale_is_loaded = loss_scale.has_value();

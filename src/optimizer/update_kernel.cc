@@ -30,7 +30,7 @@ UpdateKernel::UpdateKernel(const UpdateOp &op, bool master, const Context &conte
   const TensorSpec weight = tensor(shape, inner);
   std::vector<TensorSpec> inputs(2, weight);
   inputs.resize(2 + size_t(op.num_states), tensor(state_shape(op, shape), inner));
-  add_call(make(op.name, nullptr, std::move(inputs), weight));  // no attributes: its numbers come with a run
+  add_call(make(op.name, nullptr, std::move(inputs), weight));  // no attributes: the numbers come with each run
   if (master) cast(inner, dtype);
   for (auto &call : calls_) call->scratch = scratch_ ? scratch_->data() : nullptr;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of one optimizer's rule for one number of elements on one device. Made by Optimizer; run by group and by
-// Optimizer::update().
+// The kernels of one optimizer's rule, for a certain number of elements on one device. Made by Optimizer; run by group
+// and by Optimizer::update().
 #pragma once
 
 #include <cstddef>
@@ -16,41 +16,41 @@
 
 namespace cohort {
 
-// What one update of one parameter uses, taken when the update is asked for: bias corrections included.
+// The numbers of one update of one parameter, taken when the update is asked for; bias corrections are included.
 using UpdateValues = UpdateNumbers<double>;
 
-// How an optimizer's formula becomes a kernel.
+// The operator that computes an optimizer's formula.
 struct UpdateOp {
   const char *name;  // the operator: inputs weight, gradient, states; its numbers by Args::numbers
   int num_states;
-  bool whole = false;    // each element comes from the whole weight and gradient
-  bool by_rows = false;  // states have a number for each row, whatever lies in it
-  int copied = -1;       // the state that begins as a copy of the weight; else from zeros
+  bool whole = false;    // each element depends on the whole weight and gradient
+  bool by_rows = false;  // states have one number per row
+  int copied = -1;       // index of the state that begins as a copy of the weight; -1: all begin as zeros
 };
 
-Shape state_shape(const UpdateOp &op, const Shape &weight);  // kShape: such a weight has none
+Shape state_shape(const UpdateOp &op, const Shape &weight);  // kShape if such a weight can have none
 
-// Weight and gradient of `dtype`; states of the same, or, if `master` is set, of float32 with the weight in float32 as
-// the last of them. Unless the operator wants the whole of it, what is computed of an element depends on that element's
-// inputs alone, so that a parameter may be updated in pieces.
+// Updates a weight from a gradient, both of `dtype`. States have the same type or, if `master` is set, float32, with
+// the weight in float32 as the last one. Unless the operator needs the whole weight, each element depends only on the
+// inputs at that element, so that a parameter may be updated in pieces.
 class UpdateKernel {
  public:
-  // `shape`: of the parameter, or (elements,) of a piece.
+  // `shape` is that of the parameter, or (elements,) for a piece.
   UpdateKernel(const UpdateOp &op, bool master, const Context &context, Dtype dtype, const Shape &shape,
                int num_threads);
   UpdateKernel(const UpdateKernel &) = delete;
   UpdateKernel &operator=(const UpdateKernel &) = delete;
 
-  // For the runs that follow. `first`: the place in the parameter of its first element here.
+  // Sets the numbers for the runs that follow. `first`: the index, in the parameter, of the first element here.
   void set(const UpdateValues &values, int64_t first = 0) {
     values_ = values;
     values_.first = first;
   }
-  void bind(void *weight, const void *grad, void *const *states);  // likewise
-  // Which point into this object.
+  void bind(void *weight, const void *grad, void *const *states);  // sets the arrays likewise
+  // Appends the steps, which point into this object.
   void append_steps(const char *label, const WorkInfo *info, std::vector<Step> *steps) const;
-  double bytes() const;              // that a run reads and writes
-  void run(const Lane &lane) const;  // those steps, at once
+  double bytes() const;              // bytes that a run reads and writes
+  void run(const Lane &lane) const;  // runs those steps immediately
 
  private:
   enum { kMaxStates = 4 };
@@ -73,8 +73,8 @@ class UpdateKernel {
   const int num_threads_;
   const std::shared_ptr<Device> device_;
   UpdateValues values_;
-  std::shared_ptr<Memory> grad32_, scratch_;  // where they are needed
-  std::vector<std::unique_ptr<Call>> calls_;  // the rule, between casts if there is a master
+  std::shared_ptr<Memory> grad32_, scratch_;  // null where they are not needed
+  std::vector<std::unique_ptr<Call>> calls_;  // the rule; between casts if there is a master
 };
 
 }  // namespace cohort

@@ -9,16 +9,16 @@
 namespace cohort {
 namespace {
 
-constexpr size_t kBriefBytes = 16384;  // of arrays: so little work that no thread is woken for it
+constexpr size_t kBriefBytes = 16384;  // of arrays: so little work that waking a thread does not pay
 
-// The steps of one call, and what they point to.
+// The steps of one call, with everything that they point to.
 class Steps final : public AppliedWork {
  public:
   explicit Steps(std::string label) : AppliedWork(std::move(label)) {}
 
   std::shared_ptr<const void> made, forward;
   std::vector<std::shared_ptr<Memory>> memory;
-  RandomStream random;  // of a random operator
+  RandomStream random;  // for a random operator
 
   void add(const Kernel &step, const WorkInfo *info, const std::vector<void *> &inputs,
            const std::vector<void *> &outputs, Args args = {}) {
@@ -30,7 +30,7 @@ class Steps final : public AppliedWork {
   }
 
  private:
-  std::vector<std::vector<void *>> pointers_;  // of each step: inputs, then outputs
+  std::vector<std::vector<void *>> pointers_;  // per step: inputs, then outputs
 };
 
 template <typename T>
@@ -80,8 +80,8 @@ StepSpec spec_of(const KernelCall &call, int num_threads) {
   return spec;
 }
 
-// Of a backward step, which gives the gradients of the inputs: a product as large as that of the forward step for
-// each of the first two that is wanted.
+// A backward step, which computes gradients of the inputs, counts a product as large as that of the forward step for
+// each of the first two gradients that is wanted.
 double flops_of(const KernelCall &call) {
   const Op &op = *call.what->op;
   if (!op.flops) return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kernel on arrays, with what it keeps for its backward step: for operators whose two passes go together.
+// Runs one kernel on arrays and keeps what its backward step needs: for operators whose forward and backward kernels
+// belong together.
 #pragma once
 
 #include <memory>
@@ -13,32 +14,33 @@
 
 namespace cohort {
 
-// What a forward kernel leaves to its backward step.
+// The result of a forward kernel that its backward step uses.
 struct Kept {
   std::shared_ptr<const Kernel> kernel;
-  NDArray saved;  // bytes; empty: none
+  NDArray saved;  // as bytes; null: none
 };
 
 struct KernelCall {
   const Application *what = nullptr;
   uint64_t seed = 0;
   std::vector<NDArray> inputs;
-  std::vector<NDArray> outputs;         // an empty one is not wanted
+  std::vector<NDArray> outputs;         // a null one is not wanted
   std::vector<TensorType> types;        // of all outputs
-  std::shared_ptr<const Kept> forward;  // of a backward step: what the forward pass kept, or null
+  std::shared_ptr<const Kept> forward;  // for a backward step: what the forward pass kept, or null
 };
 
 class KernelRunner {
  public:
-  // Queued among applied operators. Of a forward pass: what it keeps.
+  // Queues the kernel among applied operators. After a forward step, returns what its backward step needs.
   std::shared_ptr<const Kept> run(const KernelCall &call, const Context &context);
 
  private:
-  // A kernel with what its factory answered, and the reorders that it asks for: null where a tensor lies row-major.
+  // A kernel with the specification that its factory completed, and the reorders that this asks for: null where a
+  // tensor is row-major.
   struct Made {
     StepSpec spec;
     std::shared_ptr<const Kernel> kernel;
-    std::shared_ptr<const Kernel> forward;  // the hint, kept so that its address is its own
+    std::shared_ptr<const Kernel> forward;  // the hint, kept so that its address is not used again
     std::vector<std::unique_ptr<Kernel>> from_inputs, to_outputs;
     std::unique_ptr<WorkInfo> info, reorder_info;  // for traces
   };
@@ -46,7 +48,7 @@ class KernelRunner {
 
   std::shared_ptr<const Made> made_for(const KernelCall &call, const Context &context, Device &device);
 
-  std::unordered_map<std::string, std::shared_ptr<const Made>> made_;  // by all that the kernel depends on
+  std::unordered_map<std::string, std::shared_ptr<const Made>> made_;  // by everything that the kernel depends on
 };
 
 }  // namespace cohort

@@ -18,7 +18,7 @@ bool overlap(size_t a, size_t a_bytes, size_t b, size_t b_bytes) { return a < b 
 
 TensorType type_of(const NDArray &array) { return {array.shape(), array.dtype()}; }
 
-// What an operator gives for these inputs and, as far as they are given, outputs.
+// The types of the operator's outputs, for these inputs and the outputs that are given.
 std::vector<TensorType> infer_types(const Application &what, const std::vector<NDArray> &inputs,
                                     const std::vector<NDArray> &outputs) {
   const Op &op = *what.op;
@@ -66,7 +66,7 @@ std::vector<TensorType> infer_types(const Application &what, const std::vector<N
   return types;
 }
 
-// Where the operator runs: where its inputs are. Outputs must be there, too.
+// The operator runs where its inputs are. Outputs must be there, too.
 const Context &context_of(const Application &what, const std::vector<NDArray> &inputs,
                           const std::vector<NDArray> &outputs) {
   const Context &where = inputs[0].context();
@@ -82,8 +82,8 @@ const Context &context_of(const Application &what, const std::vector<NDArray> &i
   return where;
 }
 
-// The arrays that a kernel writes: those given, but new ones where none is or where it would write what it reads, or
-// what it writes as another output.
+// The arrays that a kernel writes: the given ones, but new ones where none is given, or where it overlaps an input or
+// another output.
 std::vector<NDArray> arrays_to_write(const std::vector<TensorType> &types, const std::vector<NDArray> &inputs,
                                      const std::vector<NDArray> &given, const Context &where, const Op &op) {
   std::vector<NDArray> arrays = given;
@@ -130,7 +130,7 @@ void Tape::set_training(bool training) {
 
 // ---- known arrays ------------------------------------------------------------------------------------------------
 
-// The entry of just this array. Throws kInvalidArgument for a part of a known one.
+// The entry of exactly this array, or null. kInvalidArgument if the array is a part of a known one.
 const Tape::Known *Tape::find_known(const NDArray &array, const char *what, size_t index) {
   const auto found = known_.find(array.storage().get());
   if (found == known_.end()) return nullptr;
@@ -148,7 +148,7 @@ const Tape::Known *Tape::find_known(const NDArray &array, const char *what, size
   return nullptr;
 }
 
-// Overwritten since it was recorded. Variables may be.
+// Whether it was overwritten after it was recorded. A variable may be.
 bool Tape::is_stale(const Known &known) const {
   if (records_.at(known.edge.record).is_variable) return false;
   const std::shared_ptr<Storage> storage = known.storage.lock();
@@ -243,7 +243,7 @@ void Tape::mark(const Arrays &arrays, const Arrays &gradients, const std::vector
     if (marked && !marked->is_variable) marked = nullptr;
     if (reqs[i] == GradReq::kNull) {
       if (!marked) continue;
-      marked->is_variable = false;  // what was recorded with it stays, and gives it nothing
+      marked->is_variable = false;  // records that read it stay, and compute no gradient for it
       marked->gradient = NDArray();
       forget(arrays[i]);
       continue;
@@ -311,7 +311,7 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
     const KernelCall call{&what, seed,   arrays, arrays_to_write(types, arrays, outputs, where, *what.op),
                           types, nullptr};
     kept = kernels_.run(call, where);
-    results = call.outputs;  // hidden ones too: gradients may read them
+    results = call.outputs;  // hidden ones too, which gradients may read
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i] || outputs[i].same_memory(results[i])) continue;
       outputs[i].copy_from(results[i]);
@@ -346,7 +346,7 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
     call.inputs.push_back(value.array);
     tracked = tracked || value.edge.record != 0;
   }
-  // What it writes is the caller's array, or a copy of what others read, too.
+  // It may write the caller's array, if that is a variable; else a copy, as others may read the array, too.
   for (const int i : what.mutated(inputs.size())) {
     const uint64_t record = inputs[size_t(i)].edge.record;
     if (record == 0) continue;
@@ -374,7 +374,7 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
   return values;
 }
 
-// What the gradient reads. Of a backward step that is any of its inputs.
+// Keeps the arrays that the gradient reads. A backward step keeps all its inputs.
 void Tape::keep_arrays(Record *record, const Values &inputs, const Arrays &outputs) const {
   const auto keep = [](const NDArray &array) { return KeptArray{array, array.own_version()}; };
   record->inputs.resize(inputs.size());
@@ -390,7 +390,7 @@ void Tape::keep_arrays(Record *record, const Values &inputs, const Arrays &outpu
     if (size_t(i) >= inputs.size()) continue;
     KeptArray &kept = record->inputs[size_t(i)] = keep(inputs[size_t(i)].array);
     for (const NDArray &output : outputs) {
-      if (output && output.overlaps(kept.array)) kept.version = 0;  // in place: what the gradient reads is gone already
+      if (output && output.overlaps(kept.array)) kept.version = 0;  // written in place: the gradient's input is lost
     }
   }
   for (int j : gradient.outputs) {
@@ -398,7 +398,7 @@ void Tape::keep_arrays(Record *record, const Values &inputs, const Arrays &outpu
     record->outputs[size_t(j)] = keep(kept);
     for (size_t other = 0; other < outputs.size(); ++other) {
       if (other == size_t(j) || !outputs[other] || !outputs[other].overlaps(kept)) continue;
-      record->outputs[size_t(j)].version = 0;  // written over by another output
+      record->outputs[size_t(j)].version = 0;  // overwritten by another output
     }
   }
 }
@@ -477,14 +477,15 @@ void Tape::remove(uint64_t id) {
     const auto source = records_.find(edge.record);
     if (source != records_.end()) --source->second.num_readers;
   }
-  const Record gone = std::move(found->second);  // a function of the host is let go of when the tape is in order again
+  // Destroyed last: a host function is released when the tape is consistent again.
+  const Record gone = std::move(found->second);
   records_.erase(found);
 }
 
-// Its outputs are in nobody's hands but its own.
+// Whether nothing but the record itself holds its outputs.
 bool Tape::unreachable(const Record &record) const {
   if (record.num_readers > 0) return false;
-  if (!record.is_variable && !record.what.op && !record.function) return true;  // its mark was taken away
+  if (!record.is_variable && !record.what.op && !record.function) return true;  // a variable that was unmarked
   for (const auto &made : record.made) {
     const long others = made.use_count();
     if (others == 0) continue;
@@ -498,7 +499,7 @@ bool Tape::unreachable(const Record &record) const {
   return true;
 }
 
-// Newest first: what only unreachable records read is unreachable, too.
+// From the newest: a record that only unreachable records read is unreachable, too.
 void Tape::sweep() {
   if (records_.size() < next_sweep_) return;
   for (auto at = records_.end(); at != records_.begin();) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tape: records operators as they are applied to arrays, and computes gradients back along what it recorded. One
+// A tape records operators as they are applied to arrays, and computes gradients back along what it recorded. One
 // thread at a time.
 //
-// Records are numbered in the order in which they are made, and know what they read by number: so passes go over sorted
-// numbers, and neither they nor the release of a long chain recurse.
+// Records are numbered in the order in which they are made, and refer to their inputs by number. So passes go over
+// sorted numbers, and neither passes nor the release of a long chain recurse.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@
 
 namespace cohort {
 
-// A function that the host computes: gradients of its inputs (an empty array: none) from those of its outputs.
+// A function that the host computes: returns gradients of its inputs (a null array: none) from those of its outputs.
 class TapeFunction {
  public:
   virtual ~TapeFunction() = default;
@@ -37,9 +37,9 @@ class Tape {
   void set_recording(bool recording);
   void set_training(bool training);
 
-  // gradients empty, or one each, which may be an empty array.
+  // `gradients` is empty, or has one for each array, which may be null.
   void mark(const Arrays &arrays, const Arrays &gradients, const std::vector<GradReq> &reqs);
-  // As invoke() of the executor has it.
+  // Parameters are as in executor/invoke.hpp.
   Arrays invoke(const std::string &op, const AttrMap &attrs, const Arrays &inputs, const Arrays &outputs,
                 const Context &context, uint64_t seed);
   void record_function(const Arrays &inputs, const Arrays &outputs, std::shared_ptr<TapeFunction> function);
@@ -47,15 +47,15 @@ class Tape {
   struct Pass {
     bool retain_graph = false, create_graph = false;
   };
-  // head_grads empty, or one each; an empty array stands for ones.
+  // `head_grads` is empty, or has one for each head; a null array stands for ones.
   void backward(const Arrays &heads, const Arrays &head_grads, const Pass &pass);
   Arrays gradients_of(const Arrays &heads, const Arrays &head_grads, const Arrays &variables, const Pass &pass);
 
   Symbol symbol(const NDArray &array);
-  size_t num_recorded();  // without variables, and without what nobody can reach
+  size_t num_recorded();  // without variables, and without records that cannot be reached any more
 
  private:
-  struct Edge {  // what an array is: an output of a record, or (record 0) a constant
+  struct Edge {  // where an array comes from: an output of a record, or (record 0) a constant
     uint64_t record = 0;
     int output = 0;
     bool operator==(const Edge &other) const { return record == other.record && output == other.output; }
@@ -66,13 +66,13 @@ class Tape {
   };
   using Values = std::vector<Tracked>;
   struct KeptArray {
-    NDArray array;  // empty: not kept
+    NDArray array;  // null: not kept
     uint64_t version = 0;
   };
   struct Record {
     Application what;  // no operator: a variable or a function
     Context context;
-    std::vector<Edge> edges;  // one an input
+    std::vector<Edge> edges;  // one per input
     std::vector<TensorType> in_types, out_types;
     std::vector<Context> in_contexts;  // of a function
     std::vector<KeptArray> inputs, outputs;
@@ -80,7 +80,7 @@ class Tape {
     std::shared_ptr<const Kept> kept;
     std::shared_ptr<TapeFunction> function;
     bool is_variable = false;
-    NDArray gradient;  // of a variable; empty: none
+    NDArray gradient;  // of a variable; null: none
     GradReq req = GradReq::kNull;
     size_t num_readers = 0;
 
@@ -93,7 +93,7 @@ class Tape {
     uint64_t version;
     Edge edge;
   };
-  class Backward;  // one pass, in tape_backward.cc
+  class Backward;  // one backward pass, in tape_backward.cc
 
   void check_idle() const;
   Tracked track(const NDArray &array, const char *what, size_t index);
@@ -101,11 +101,12 @@ class Tape {
   const Known *find_known(const NDArray &array, const char *what, size_t index);
   bool is_stale(const Known &known) const;
   void remember(const NDArray &array, const Edge &edge);
-  void forget(const NDArray &array);  // it has been overwritten: a constant from here on, unless it is a variable
+  // Its array was overwritten: it is a constant from here on, unless it is a variable.
+  void forget(const NDArray &array);
   void refuse_variables(const Arrays &outputs, const std::string &what);
 
-  // Applies, and records if the tape does and an input is tracked. `types` and `kept` of a backward step; an output
-  // that is not wanted is not computed.
+  // Apply the operator, and record it if the tape is recording and an input is tracked. `types` has the types of a
+  // backward step's outputs; an output that is not wanted is not computed.
   Values apply(const Application &what, const Values &inputs, const Arrays &outputs, const Context &context,
                uint64_t seed);
   Values apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
@@ -117,7 +118,7 @@ class Tape {
   bool unreachable(const Record &record) const;
 
   bool recording_ = true, training_ = true;
-  bool busy_ = false;  // in a pass
+  bool busy_ = false;  // in a backward pass
   uint64_t next_id_ = 1;
   size_t next_sweep_ = 256;
   std::map<uint64_t, Record> records_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass back along a tape. Records are gone through by number, newest first; each collects the gradients of its
-// outputs from all that read them before its own turn comes.
+// One backward pass along a tape, which visits records by number, from the newest. By the time a record is visited, all
+// records that read its outputs have added their gradients.
 #include <algorithm>
 #include <set>
 
@@ -22,7 +22,7 @@ class Tape::Backward {
   Backward(const Backward &) = delete;
   Backward &operator=(const Backward &) = delete;
 
-  // `variables` null: whatever is marked.
+  // `variables` null: all that are marked.
   void prepare(const Arrays &heads, const Arrays &head_grads, const Arrays *variables) {
     Values tracked;
     for (size_t i = 0; i < heads.size(); ++i) {
@@ -55,7 +55,8 @@ class Tape::Backward {
   }
 
   void write_variables() {
-    for (uint64_t id : reached_) collect({id, 0});  // what needs memory first: some would be added and others not
+    // Do what allocates memory first: else a failure could leave some added and others not.
+    for (uint64_t id : reached_) collect({id, 0});
     for (uint64_t id : reached_) {
       const auto found = tape_.records_.find(id);
       if (found == tape_.records_.end() || !found->second.is_variable || !found->second.gradient) continue;
@@ -83,7 +84,7 @@ class Tape::Backward {
         continue;
       }
       gradient = in_shape(gradient, target.array.shape());
-      const bool shared = !seen.insert(gradient.array.storage().get()).second;  // by two variables
+      const bool shared = !seen.insert(gradient.array.storage().get()).second;  // two variables share one gradient
       results.push_back(shared ? copy_of(gradient).array : gradient.array);
     }
     return results;
@@ -126,7 +127,7 @@ class Tape::Backward {
     }
   }
 
-  // All records that the heads were made from.
+  // Finds all records that the heads were made from.
   void reach(const Values &heads) {
     std::vector<uint64_t> waiting;
     for (const Tracked &head : heads) waiting.push_back(head.edge.record);
@@ -161,7 +162,7 @@ class Tape::Backward {
     return of;
   }
 
-  // flows_: the records that have to hand gradients on, because of a target behind them.
+  // Finds flows_: the records that must pass gradients on, because they lead to a target.
   void mark_wanted(bool targets_only) {
     std::set<Key> targets;
     for (const Tracked &target : targets_) targets.insert({target.edge.record, target.edge.output});
@@ -177,7 +178,7 @@ class Tape::Backward {
     for (const Key &target : targets) targets_of_[target.first].push_back(target.second);
   }
 
-  // The inputs that an operator writes itself, each time it is applied, or goes back.
+  // The inputs that an operator itself writes, in its forward or backward step.
   static std::vector<int> states(const Record &record) {
     if (!record.what.op) return {};
     std::vector<int> own = record.what.mutated(record.inputs.size());
@@ -223,10 +224,11 @@ class Tape::Backward {
     return ones;
   }
 
-  // Of what the host gives: it may be written before the gradient is read, by the host or as the gradient of a mark.
+  // Copies an array that the host has passed: it may be written before the gradient is read, by the host or as the
+  // gradient of a variable.
   Tracked copy_of(const Tracked &value) { return apply("_copy", {value}, {}); }
 
-  // A constant if it was overwritten since it was recorded.
+  // The array as it is now: a constant if it was overwritten since it was recorded.
   Tracked as_it_is(const NDArray &array) {
     const Known *known = tape_.find_known(array, "gradients", 0);
     if (!known) return {array, Edge()};
@@ -248,7 +250,7 @@ class Tape::Backward {
         in_shape(gradient, tape_.records_.at(edge.record).out_types[size_t(edge.output)].shape));
   }
 
-  // The sum of what an output was given; empty if that is nothing.
+  // The sum of the gradients that an output was given; null if there are none.
   Tracked collect(const Edge &edge) {
     const auto found = given_.find({edge.record, edge.output});
     if (found == given_.end()) return {};
@@ -279,7 +281,7 @@ class Tape::Backward {
       if (any) by_function(record, heads);
       return;
     }
-    check_versions(record);  // again: functions of the host's have run since
+    check_versions(record);  // check again: host functions have run since
     const bool reads_heads = record.what.backward || record.what.op->gradient_of(record.what.parsed).head_grads;
     if (!any && reads_heads) return;
     std::vector<bool> has_head;
@@ -293,7 +295,7 @@ class Tape::Backward {
     evaluate(graph, id, record, heads);
   }
 
-  // Applies the nodes that a wanted gradient is made from.
+  // Applies the nodes that a wanted gradient depends on.
   void evaluate(const GradientGraph &graph, uint64_t id, const Record &record, const Values &heads) {
     const auto &infos = graph.values();
     std::vector<bool> used(infos.size(), false);

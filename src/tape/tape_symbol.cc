@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an array was made from, as a symbol.
+// Builds a symbol from the records that an array was made from.
 #include <algorithm>
 #include <set>
 
@@ -50,7 +50,7 @@ Symbol Tape::symbol(const NDArray &array) {
   size_t num_variables = 0;
   for (uint64_t id : reached) {  // oldest first
     const Record &record = records_.at(id);
-    if (record.edges.empty() && !record.what.op) continue;  // a variable: made where it is first read
+    if (record.edges.empty() && !record.what.op) continue;  // a variable: its node is made where it is first read
     if (!record.what.op || record.what.backward) {
       throw Error(Code::kUnsupported, text("array: it was made by ", record.name(), ", which no symbol can hold"),
                   "array");
