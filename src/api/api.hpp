@@ -49,29 +49,29 @@ struct LogObject;
 struct CalibrationObject;
 struct TraceObject;
 
-#define COHORT_BEHIND(c_type, object, kind)   \
-  template <>                                 \
-  struct Behind<c_type> {                     \
-    using Object = object;                    \
-    static constexpr Kind kKind = Kind::kind; \
+#define COHORT_HANDLE_TRAITS(c_type, object, kind)        \
+  template <>                                             \
+  struct HandleTraits<c_type> {                           \
+    using Object = object;                                \
+    static constexpr HandleKind kKind = HandleKind::kind; \
   }
-COHORT_BEHIND(cohort_error, ErrorObject, kError);
-COHORT_BEHIND(cohort_ndarray, NDArray, kNDArray);
-COHORT_BEHIND(cohort_arrays, NamedArrays, kArrays);
-COHORT_BEHIND(cohort_descs, DescList, kDescs);
-COHORT_BEHIND(cohort_symbol, SymbolObject, kSymbol);
-COHORT_BEHIND(cohort_executor, ExecutorObject, kExecutor);
-COHORT_BEHIND(cohort_group, GroupObject, kGroup);
-COHORT_BEHIND(cohort_optimizer, OptimizerObject, kOptimizer);
-COHORT_BEHIND(cohort_metric, MetricObject, kMetric);
-COHORT_BEHIND(cohort_initializer, InitializerObject, kInitializer);
-COHORT_BEHIND(cohort_monitor, MonitorObject, kMonitor);
-COHORT_BEHIND(cohort_manager, ManagerObject, kManager);
-COHORT_BEHIND(cohort_tape, TapeObject, kTape);
-COHORT_BEHIND(cohort_log, LogObject, kLog);
-COHORT_BEHIND(cohort_calibration, CalibrationObject, kCalibration);
-COHORT_BEHIND(cohort_trace, TraceObject, kTrace);
-#undef COHORT_BEHIND
+COHORT_HANDLE_TRAITS(cohort_error, ErrorObject, kError);
+COHORT_HANDLE_TRAITS(cohort_ndarray, NDArray, kNDArray);
+COHORT_HANDLE_TRAITS(cohort_arrays, NamedArrays, kArrays);
+COHORT_HANDLE_TRAITS(cohort_descs, DescList, kDescs);
+COHORT_HANDLE_TRAITS(cohort_symbol, SymbolObject, kSymbol);
+COHORT_HANDLE_TRAITS(cohort_executor, ExecutorObject, kExecutor);
+COHORT_HANDLE_TRAITS(cohort_group, GroupObject, kGroup);
+COHORT_HANDLE_TRAITS(cohort_optimizer, OptimizerObject, kOptimizer);
+COHORT_HANDLE_TRAITS(cohort_metric, MetricObject, kMetric);
+COHORT_HANDLE_TRAITS(cohort_initializer, InitializerObject, kInitializer);
+COHORT_HANDLE_TRAITS(cohort_monitor, MonitorObject, kMonitor);
+COHORT_HANDLE_TRAITS(cohort_manager, ManagerObject, kManager);
+COHORT_HANDLE_TRAITS(cohort_tape, TapeObject, kTape);
+COHORT_HANDLE_TRAITS(cohort_log, LogObject, kLog);
+COHORT_HANDLE_TRAITS(cohort_calibration, CalibrationObject, kCalibration);
+COHORT_HANDLE_TRAITS(cohort_trace, TraceObject, kTrace);
+#undef COHORT_HANDLE_TRAITS
 
 // ---- arguments in ----------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ size_t find_name(size_t count, Name name, const std::string &wanted, const char 
   size_t found = count;
   for (size_t i = 0; i < count; ++i) {
     if (name(i) != wanted) continue;
-    if (found < count) throw Error(Code::kName, text("'", wanted, "' is more than once in ", where), wanted);
+    if (found < count) throw Error(Code::kName, text("'", wanted, "' occurs more than once in ", where), wanted);
     found = i;
   }
   if (found == count) throw Error(Code::kName, text("'", wanted, "' is not in ", where), wanted);

@@ -24,8 +24,8 @@ void load(const char *prefix, int32_t epoch, bool map, cohort_symbol **out_symbo
   Symbol graph;
   NamedArrays args, aux;
   load_checkpoint(to_text(prefix, "prefix"), epoch, map, out_symbol ? &graph : nullptr, &args, &aux);
-  Lent<cohort_symbol> symbol({std::move(graph)});
-  Lent<cohort_arrays> arg_params(std::move(args)), aux_params(std::move(aux));
+  ScopedHandle<cohort_symbol> symbol({std::move(graph)});
+  ScopedHandle<cohort_arrays> arg_params(std::move(args)), aux_params(std::move(aux));
   if (out_symbol) *out_symbol = symbol.release();
   *out_arg_params = arg_params.release();
   *out_aux_params = aux_params.release();

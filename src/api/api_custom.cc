@@ -45,9 +45,9 @@ class HostType final : public CustomType, public std::enable_shared_from_this<Ho
 };
 
 // Arrays of the library that the host sees while a callback runs.
-class LentArrays {
+class CallbackArrays {
  public:
-  LentArrays(const Context &context, const std::vector<CustomArray> &arrays, const std::vector<std::string> &names)
+  CallbackArrays(const Context &context, const std::vector<CustomArray> &arrays, const std::vector<std::string> &names)
       : lent_(made_of(context, arrays, names)) {}
   cohort_arrays *get() const { return lent_.get(); }
   // After the callback: waits for work that the host has queued on the arrays and takes them away from it. Stores the
@@ -61,7 +61,7 @@ class LentArrays {
         if (!*failure) *failure = std::current_exception();
       }
       array.wait_to_write();
-      array.revoke("the array was lent to a callback, which has returned");
+      array.revoke("the array was valid only during a callback, which has returned");
     }
   }
 
@@ -81,7 +81,7 @@ class LentArrays {
     return list;
   }
 
-  const Lent<cohort_arrays> lent_;
+  const ScopedHandle<cohort_arrays> lent_;
 };
 
 class HostOperator final : public CustomOperator {
@@ -106,24 +106,24 @@ class HostOperator final : public CustomOperator {
   }
 
   void forward(const Call &call) override {
-    const LentArrays inputs(call.context, call.inputs, input_names_), aux(call.context, call.aux, aux_names_),
+    const CallbackArrays inputs(call.context, call.inputs, input_names_), aux(call.context, call.aux, aux_names_),
         outputs(call.context, call.outputs, output_names_);
     const int32_t status =
         type_->op.forward(state_, inputs.get(), aux.get(), outputs.get(), call.is_train, type_->op.user_data);
     std::exception_ptr failure;
-    for (const LentArrays *list : {&inputs, &aux, &outputs}) list->take_back(list != &inputs, &failure);
+    for (const CallbackArrays *list : {&inputs, &aux, &outputs}) list->take_back(list != &inputs, &failure);
     check_status(status, "forward", Code::kExecution);
     if (failure) std::rethrow_exception(failure);
   }
 
   void backward(const Call &call) override {
-    const LentArrays head_grads(call.context, call.head_grads, output_names_),
+    const CallbackArrays head_grads(call.context, call.head_grads, output_names_),
         inputs(call.context, call.inputs, input_names_), aux(call.context, call.aux, aux_names_),
         outputs(call.context, call.outputs, output_names_), gradients(call.context, call.gradients, input_names_);
     const int32_t status = type_->op.backward(state_, head_grads.get(), inputs.get(), aux.get(), outputs.get(),
                                               gradients.get(), type_->op.user_data);
     std::exception_ptr failure;
-    for (const LentArrays *list : {&head_grads, &inputs, &aux, &outputs}) list->take_back(false, &failure);
+    for (const CallbackArrays *list : {&head_grads, &inputs, &aux, &outputs}) list->take_back(false, &failure);
     gradients.take_back(true, &failure);
     check_status(status, "backward", Code::kExecution);
     if (failure) std::rethrow_exception(failure);
@@ -142,7 +142,7 @@ class HostUse final : public CustomUse {
   HostUse(std::shared_ptr<const HostType> type, const AttrMap &attrs) : type_(std::move(type)), attrs_(attrs) {
     const cohort_custom_op &op = type_->op;
     const AttrTexts texts(attrs_);
-    const Lent<cohort_descs> args({}), aux({}), outs({});
+    const ScopedHandle<cohort_descs> args({}), aux({}), outs({});
     check_status(op.declare(texts.keys.data(), texts.values.data(), texts.keys.size(), args.get(), aux.get(),
                             outs.get(), op.user_data),
                  "declare", Code::kInvalidArgument);
@@ -198,7 +198,7 @@ class HostUse final : public CustomUse {
       given.push_back({inputs[i].name, Shape(), Dtype::kNone, ""});
       write(&given.back(), (*in)[i]);
     }
-    const Lent<cohort_descs> known(std::move(given)), args({}), aux({}), outs({});
+    const ScopedHandle<cohort_descs> known(std::move(given)), args({}), aux({}), outs({});
     const AttrTexts texts(attrs_);
     check_status(callback(texts.keys.data(), texts.values.data(), texts.keys.size(), known.get(), args.get(), aux.get(),
                           outs.get(), type_->op.user_data),

@@ -43,30 +43,30 @@ void run(std::unique_ptr<HostCall> call) {
   for (; call; call = std::move(call->next)) call->function();
 }
 
-thread_local HostCalls behind_this_call;
+thread_local HostCalls after_this_call;
 
-struct PutOff {
+struct DeferredCalls {
   std::mutex mutex;  // guards calls
   HostCalls calls;
   std::atomic<bool> any{false};
 };
 
 // Never destroyed: other threads may release objects while the process exits.
-PutOff &put_off() {
-  alignas(PutOff) static char memory[sizeof(PutOff)];  // not on the heap, which may be exhausted
-  static PutOff *const instance = new (memory) PutOff;
+DeferredCalls &deferred_calls() {
+  alignas(DeferredCalls) static char memory[sizeof(DeferredCalls)];  // not on the heap, which may be exhausted
+  static DeferredCalls *const instance = new (memory) DeferredCalls;
   return *instance;
 }
 
 void run_later(std::unique_ptr<HostCall> call) noexcept {
-  PutOff &p = put_off();
+  DeferredCalls &p = deferred_calls();
   const std::lock_guard<std::mutex> lock(p.mutex);
   p.calls.add(std::move(call));
   p.any.store(true, std::memory_order_release);
 }
 
-bool run_put_off() {  // returns whether there were any
-  PutOff &p = put_off();
+bool run_deferred() {  // returns whether there were any
+  DeferredCalls &p = deferred_calls();
   if (!p.any.load(std::memory_order_acquire)) return false;
   std::unique_ptr<HostCall> call;
   {
@@ -82,7 +82,7 @@ cohort_error out_of_memory_error{0};
 
 // Null for NULL, for the out-of-memory error and for pointers that are no error.
 const ErrorObject *object_of(const cohort_error *error) {
-  return static_cast<const ErrorObject *>(peek_object(Kind::kError, error));
+  return static_cast<const ErrorObject *>(peek_object(HandleKind::kError, error));
 }
 
 }  // namespace
@@ -93,8 +93,8 @@ CallScope::~CallScope() {
   num_used_ = 0;
   for (bool more = !outer_; more;) {  // each may add more of the others
     more = end_removed();
-    if (behind_this_call.first) run(behind_this_call.take()), more = true;
-    more = run_put_off() || more;
+    if (after_this_call.first) run(after_this_call.take()), more = true;
+    more = run_deferred() || more;
   }
   innermost = outer_;
 }
@@ -106,7 +106,7 @@ void CallScope::note_used(const void *handle) noexcept {
   if (num <= kMostNoted) ++num;
 }
 
-bool CallScope::outer_ones_use(const void *handle) noexcept {
+bool CallScope::used_by_outer_call(const void *handle) noexcept {
   for (const CallScope *scope = innermost ? innermost->outer_ : nullptr; scope; scope = scope->outer_) {
     if (scope->num_used_ > kMostNoted) return true;
     const void *const *const end = scope->used_ + scope->num_used_;
@@ -126,7 +126,7 @@ void run_inside_call(std::unique_ptr<HostCall> call) noexcept {
 HostRelease::~HostRelease() {
   if (!taken_) return;
   if (innermost) {
-    behind_this_call.add(std::move(call_));
+    after_this_call.add(std::move(call_));
   } else {
     run_later(std::move(call_));
   }
@@ -158,7 +158,7 @@ const char *cohort_error_message(const cohort_error *error) {
   if (!error) return "";
   if (error == out_of_memory()) return "out of memory on the host";
   const ErrorObject *object = object_of(error);
-  return object ? object->message.c_str() : "error: expected an error that is not freed, found another pointer";
+  return object ? object->message.c_str() : "error: expected an error handle that is not freed, found another pointer";
 }
 
 const char *cohort_error_subject(const cohort_error *error) {

@@ -34,7 +34,7 @@ std::vector<std::pair<std::string, Dtype>> to_known_dtypes(const cohort_descs *k
 MonitorFunction to_monitor(cohort_monitor_fn callback, void *user_data) {
   if (!callback) return nullptr;
   return [callback, user_data](const std::string &name, const NDArray &array) {
-    const Lent<cohort_ndarray> lent(array);
+    const ScopedHandle<cohort_ndarray> lent(array);
     callback(name.c_str(), lent.get(), user_data);
   };
 }
@@ -187,7 +187,7 @@ cohort_error *cohort_executor_simple_bind(const cohort_symbol *symbol, const coh
       }
       what.pool = &pool;
     }
-    Lent<cohort_executor> bound({Executor::simple_bind(graph, what, how), std::string()});
+    ScopedHandle<cohort_executor> bound({Executor::simple_bind(graph, what, how), std::string()});
     if (shared) *shared = NamedArrays(pool.begin(), pool.end());
     *out_executor = bound.release();
   });

@@ -355,7 +355,7 @@ cohort_error *cohort_group_copy_params(const cohort_group *group, cohort_arrays 
     require(out_aux_params, "out_aux_params");
     NamedArrays args, aux;
     group_of(group).copy_params(&args, &aux);
-    Lent<cohort_arrays> arg_params(std::move(args)), aux_params(std::move(aux));
+    ScopedHandle<cohort_arrays> arg_params(std::move(args)), aux_params(std::move(aux));
     *out_arg_params = arg_params.release();
     *out_aux_params = aux_params.release();
   });

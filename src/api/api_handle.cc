@@ -24,7 +24,7 @@ struct Cell {
 
 // Cells come in blocks, each twice as large as the one before, which are never freed. A freed cell is used again only
 // after kRest others were freed, so that a stale handle is recognised for a while.
-class Table {
+class HandleTable {
  public:
   Cell *take() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -85,10 +85,10 @@ class Table {
   std::atomic<int> num_blocks_{0};
 };
 
-Table &table() {
-  static Table *const instance = [] {
-    alignas(Table) static char memory[sizeof(Table)];  // not on the heap, which may be exhausted
-    auto *made = new (memory) Table;                   // never destroyed: handles may be freed while the process exits
+HandleTable &table() {
+  static HandleTable *const instance = [] {
+    alignas(HandleTable) static char memory[sizeof(HandleTable)];  // not on the heap, which may be exhausted
+    auto *made = new (memory) HandleTable;  // never destroyed: handles may be freed while the process exits
     pthread_atfork([] { table().lock(); }, [] { table().unlock(); },
                    [] {
                      table().unlock();
@@ -110,8 +110,8 @@ const char *kind_name(uint32_t kind) {
 
 }  // namespace
 
-void *add_handle(Kind kind, void *object) {
-  Table &t = table();
+void *add_handle(HandleKind kind, void *object) {
+  HandleTable &t = table();
   Cell *cell = t.take();
   cell->object = object;
   cell->generation = t.generation.load(std::memory_order_relaxed);
@@ -120,7 +120,7 @@ void *add_handle(Kind kind, void *object) {
   return cell;
 }
 
-void *find_object(Kind kind, const void *handle, const char *what) {
+void *find_object(HandleKind kind, const void *handle, const char *what) {
   if (!handle) throw Error(Code::kInvalidArgument, text(what, ": expected a handle, found NULL"), what);
   const Cell *cell = table().cell_at(handle);
   if (!cell) throw Error(Code::kInvalidArgument, text(what, ": expected a handle, found another pointer"), what);
@@ -137,14 +137,14 @@ void *find_object(Kind kind, const void *handle, const char *what) {
   return cell->object;
 }
 
-void *peek_object(Kind kind, const void *handle) noexcept {
+void *peek_object(HandleKind kind, const void *handle) noexcept {
   const Cell *cell = handle ? table().cell_at(handle) : nullptr;
   return cell && cell->kind.load(std::memory_order_acquire) == uint32_t(kind) ? cell->object : nullptr;
 }
 
 namespace {
 
-thread_local Cell *ended_later = nullptr;
+thread_local Cell *ends_later = nullptr;
 
 void end_object(Cell *cell, void (*end)(void *object)) noexcept {
   void *const object = cell->object;
@@ -158,26 +158,26 @@ void end_object(Cell *cell, void (*end)(void *object)) noexcept {
 
 }  // namespace
 
-void remove_handle(Kind kind, const void *handle, void (*end)(void *object)) noexcept {
-  Table &t = table();
+void remove_handle(HandleKind kind, const void *handle, void (*end)(void *object)) noexcept {
+  HandleTable &t = table();
   Cell *cell = handle ? t.cell_at(handle) : nullptr;
   uint32_t expected = uint32_t(kind);
-  if (!cell || !cell->kind.compare_exchange_strong(expected, uint32_t(Kind::kFree), std::memory_order_acq_rel)) {
+  if (!cell || !cell->kind.compare_exchange_strong(expected, uint32_t(HandleKind::kFree), std::memory_order_acq_rel)) {
     return;
   }
-  const bool ours = kind == Kind::kError || cell->generation == t.generation.load(std::memory_order_relaxed);
+  const bool ours = kind == HandleKind::kError || cell->generation == t.generation.load(std::memory_order_relaxed);
   t.live.fetch_sub(1, std::memory_order_relaxed);
   if (!ours) return t.give(cell);
-  if (!CallScope::outer_ones_use(handle)) return end_object(cell, end);
+  if (!CallScope::used_by_outer_call(handle)) return end_object(cell, end);
   cell->end = end;
-  cell->next = ended_later;
-  ended_later = cell;
+  cell->next = ends_later;
+  ends_later = cell;
 }
 
 bool end_removed() noexcept {
-  const bool any = ended_later;
-  while (Cell *const cell = ended_later) {
-    ended_later = cell->next;
+  const bool any = ends_later;
+  while (Cell *const cell = ends_later) {
+    ends_later = cell->next;
     end_object(cell, cell->end);
   }
   return any;

@@ -91,13 +91,13 @@ void send_inside_call(cohort_log_fn log, int level, const std::string &message, 
 namespace {
 
 // The log that cohort_set_log() has set.
-struct Set {
+struct CurrentLog {
   std::mutex mutex;  // guards `log`
   std::shared_ptr<HostLog> log;
 };
 
-Set &set() {
-  static Set *const instance = new Set;
+CurrentLog &current_log() {
+  static CurrentLog *const instance = new CurrentLog;
   return *instance;
 }
 
@@ -130,7 +130,7 @@ cohort_error *cohort_log_create(int32_t lowest, cohort_log_fn callback, cohort_l
     object.sink = std::make_shared<const LogSink>(LogSink{to_lowest(lowest), sender(object.log)});
     const std::shared_ptr<HostLog> log = object.log;
     const std::shared_ptr<const LogSink> sink = object.sink;
-    Lent<cohort_log> handle(std::move(object));
+    ScopedHandle<cohort_log> handle(std::move(object));
     add_log_sink(sink);
     log->take();
     *out_log = handle.release();
@@ -148,9 +148,9 @@ cohort_error *cohort_set_log(int32_t lowest, cohort_log_fn callback, void *user_
     std::shared_ptr<HostLog> log, before;
     if (callback) log = std::make_shared<HostLog>(callback, nullptr, user_data);
     {
-      const std::lock_guard<std::mutex> lock(set().mutex);
+      const std::lock_guard<std::mutex> lock(current_log().mutex);
       set_log(log ? sender(log) : nullptr, level);
-      before = std::exchange(set().log, log);
+      before = std::exchange(current_log().log, log);
       if (before) before->close();
     }
     if (before) before->wait_for_callback();

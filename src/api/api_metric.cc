@@ -11,9 +11,9 @@ namespace {
 Metric &metric_of(const cohort_metric *metric) { return *deref(metric, "metric").metric; }
 
 // Handles on arrays that exist during a callback.
-class LentArrays {
+class CallbackHandles {
  public:
-  explicit LentArrays(const std::vector<NDArray> &arrays) {
+  explicit CallbackHandles(const std::vector<NDArray> &arrays) {
     lent_.reserve(arrays.size());
     for (const NDArray &array : arrays) {
       lent_.emplace_back(array);
@@ -24,13 +24,13 @@ class LentArrays {
   size_t size() const { return handles_.size(); }
 
  private:
-  std::vector<Lent<cohort_ndarray>> lent_;
+  std::vector<ScopedHandle<cohort_ndarray>> lent_;
   std::vector<cohort_ndarray *> handles_;
 };
 
 MetricFunction to_metric_function(cohort_metric_fn callback, std::string name, void *user_data) {
   return [callback, name, user_data](const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) {
-    const LentArrays lent_labels(labels), lent_preds(preds);
+    const CallbackHandles lent_labels(labels), lent_preds(preds);
     MetricCounters added{0, 1};
     const int32_t status = callback(lent_labels.data(), lent_labels.size(), lent_preds.data(), lent_preds.size(),
                                     &added.sum, &added.num, user_data);

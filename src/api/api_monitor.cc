@@ -17,8 +17,8 @@ bool to_anchored(int32_t mode) {
 std::function<std::vector<NDArray>(const NDArray &)> to_statistic(cohort_statistic_fn callback, void *user_data) {
   if (!callback) return nullptr;
   return [callback, user_data](const NDArray &array) {
-    const Lent<cohort_ndarray> lent(array);
-    const Lent<cohort_arrays> list(NamedArrays{});
+    const ScopedHandle<cohort_ndarray> lent(array);
+    const ScopedHandle<cohort_arrays> list(NamedArrays{});
     const int32_t status = callback(lent.get(), list.get(), user_data);
     if (status) {
       throw Error(Code::kExecution, text("statistic of the monitor: its callback returned ", status), "statistic");

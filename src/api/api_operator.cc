@@ -159,7 +159,7 @@ cohort_error *cohort_operator_invoke(const char *op, const char *const *keys, co
                           set.seed};
     std::vector<NDArray> made;
     if (!out_outputs) return invoke(call, &made);
-    Lent<cohort_arrays> results{NamedArrays()};  // made first, so that little can fail once the work is queued
+    ScopedHandle<cohort_arrays> results{NamedArrays()};  // made first, so that little can fail once the work is queued
     invoke(call, &made);
     NamedArrays &list = deref(results.get(), "outputs");
     list.reserve(made.size());

@@ -90,7 +90,8 @@ void write_inferred(InferenceLists lists, bool complete, bool partial, int32_t *
     write_if(out_outputs, nullptr);
     write_if(out_aux, nullptr);
   } else {
-    Lent<cohort_descs> args(std::move(lists.args)), outputs(std::move(lists.outputs)), aux(std::move(lists.aux));
+    ScopedHandle<cohort_descs> args(std::move(lists.args)), outputs(std::move(lists.outputs)),
+        aux(std::move(lists.aux));
     if (out_args) *out_args = args.release();
     if (out_outputs) *out_outputs = outputs.release();
     if (out_aux) *out_aux = aux.release();
@@ -156,7 +157,7 @@ cohort_error *cohort_symbol_compose(const cohort_symbol *symbol, const char *con
       variables = source.list_arguments();
       if (variables.size() < num_inputs) {
         throw Error(Code::kInvalidArgument,
-                    text("inputs: expected at most ", variables.size(), ", one an argument, found ", num_inputs),
+                    text("inputs: expected at most ", variables.size(), ", one per argument, found ", num_inputs),
                     "inputs");
       }
     }

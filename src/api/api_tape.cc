@@ -20,8 +20,8 @@ class HostFunction final : public TapeFunction {
   std::vector<NDArray> backward(const std::vector<NDArray> &head_grads) override {
     NamedArrays named;
     for (const NDArray &gradient : head_grads) named.emplace_back(std::string(), gradient);
-    const Lent<cohort_arrays> heads(std::move(named));
-    const Lent<cohort_arrays> list(NamedArrays{});
+    const ScopedHandle<cohort_arrays> heads(std::move(named));
+    const ScopedHandle<cohort_arrays> list(NamedArrays{});
     const int32_t status = backward_(heads.get(), list.get(), user_data_);
     if (status) {
       throw Error(Code::kExecution, text("function on the tape: its callback returned ", status), "backward");
@@ -38,7 +38,7 @@ class HostFunction final : public TapeFunction {
   HostRelease release_;
 };
 
-Tape::Pass to_pass(const cohort_backward_options *options) {
+Tape::BackwardOptions to_backward_options(const cohort_backward_options *options) {
   const cohort_backward_options set = read_options(options, "options");
   return {to_bool(set.retain_graph, "retain_graph"), to_bool(set.create_graph, "create_graph")};
 }
@@ -118,12 +118,12 @@ cohort_error *cohort_tape_invoke(cohort_tape *tape, const char *op, const char *
     Tape &target = *deref(tape, "tape").tape;
     const cohort_invoke_options set = read_options(options, "options");
     if (set.is_train) {
-      throw Error(Code::kInvalidArgument, text("is_train: expected 0, the tape has the mode, found ", set.is_train),
-                  "is_train");
+      throw Error(Code::kInvalidArgument,
+                  text("is_train: expected 0, as the mode of the tape counts, found ", set.is_train), "is_train");
     }
     const std::vector<NDArray> sources = deref_all(inputs, num_inputs, "inputs");
     const std::vector<NDArray> targets = deref_all(outputs, num_outputs, "outputs");
-    Lent<cohort_arrays> results{NamedArrays()};  // made first, so that nothing can fail once the work is done
+    ScopedHandle<cohort_arrays> results{NamedArrays()};  // made first, so that nothing can fail once the work is done
     const std::vector<NDArray> made = target.invoke(to_text(op, "op"), to_attrs(keys, values, num_attrs), sources,
                                                     targets, to_context(set.context), set.seed);
     if (!out_outputs) return;
@@ -141,7 +141,7 @@ cohort_error *cohort_tape_backward(cohort_tape *tape, cohort_ndarray *const *hea
   return guard([&] {
     deref(tape, "tape")
         .tape->backward(deref_all(heads, num_heads, "heads"), deref_gradients(head_grads, num_heads, "head_grads"),
-                        to_pass(options));
+                        to_backward_options(options));
   });
 }
 
@@ -153,7 +153,7 @@ cohort_error *cohort_tape_grad(cohort_tape *tape, cohort_ndarray *const *heads, 
     Tape &target = *deref(tape, "tape").tape;
     *out_gradients = arrays_handle(
         target.gradients_of(deref_all(heads, num_heads, "heads"), deref_gradients(head_grads, num_heads, "head_grads"),
-                            deref_all(variables, num_variables, "variables"), to_pass(options)));
+                            deref_all(variables, num_variables, "variables"), to_backward_options(options)));
   });
 }
 

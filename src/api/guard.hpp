@@ -29,7 +29,7 @@ class CallScope {
   // Notes that the innermost call uses this handle: if a callback frees it, the object stays until the outermost call
   // ends.
   static void note_used(const void *handle) noexcept;
-  static bool outer_ones_use(const void *handle) noexcept;
+  static bool used_by_outer_call(const void *handle) noexcept;
 
  private:
   static constexpr size_t kMostNoted = 8;  // beyond this number, everything that callbacks free counts as used

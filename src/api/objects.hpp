@@ -163,7 +163,7 @@ ComputeTypes to_compute_types(const Options &set) {
   if constexpr (std::is_same_v<Options, cohort_manager_options>) {
     if (types.dtype == Dtype::kInt8) {
       throw Error(Code::kUnsupported,
-                  "compute_dtype int8: a manager trains, and bytes are for inference: bind an executor or a group",
+                  "compute_dtype int8: a manager trains, and int8 is for inference only; bind an executor or a group",
                   "compute_dtype");
     }
   } else {
@@ -190,7 +190,8 @@ inline void assign_params(Group &group, const cohort_arrays *arg_params, const c
                           int32_t allow_missing, int32_t allow_extra, cohort_descs **out_missing) {
   const NamedArrays &args = deref(arg_params, "arg_params");
   const NamedArrays *const aux = aux_params ? &deref(aux_params, "aux_params") : nullptr;
-  Lent<cohort_descs> missing(to_desc_list(group.missing_params(args, aux, to_bool(allow_missing, "allow_missing"))));
+  ScopedHandle<cohort_descs> missing(
+      to_desc_list(group.missing_params(args, aux, to_bool(allow_missing, "allow_missing"))));
   group.set_params(args, aux, to_bool(allow_extra, "allow_extra"));
   if (out_missing) *out_missing = missing.release();
 }

@@ -103,7 +103,8 @@ BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, bool is_train, const Boun
       arenas_->reserve(arena_index_[d], plan_->arena_bytes[d]);
     } catch (const Error &error) {
       const bool is_full = error.code() == Code::kOutOfMemory;
-      throw Error(error.code(), text("values between nodes: ", error.what(), is_full ? largest_in_arena(int(d)) : ""),
+      throw Error(error.code(),
+                  text("memory for intermediate values: ", error.what(), is_full ? largest_in_arena(int(d)) : ""),
                   error.subject());
     }
   }
@@ -122,10 +123,10 @@ BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, bool is_train, const Boun
       random_nodes_[size_t(step.device)].push_back(size_t(step.node));
     if (step.kernel->on_caller()) on_caller_.push_back(s);
     if (!step.share_kernel) continue;
-    const auto meeting = arrays_.replicas->meeting(step.node, s >= plan_->num_forward, step.share_bytes);
-    meeting->join(arrays_.replica, *arenas_->devices[arena_index_[size_t(step.device)]].device);
-    sync_steps_.push_back({s, meeting, PublishShare(step.share_kernel, meeting, arrays_.replica),
-                           UseShares(step.kernel.get(), meeting), arrays_.replica, Step()});
+    const auto sync = arrays_.replicas->sync(step.node, s >= plan_->num_forward, step.share_bytes);
+    sync->join(arrays_.replica, *arenas_->devices[arena_index_[size_t(step.device)]].device);
+    sync_steps_.push_back({s, sync, PublishShare(step.share_kernel, sync, arrays_.replica),
+                           UseShares(step.kernel.get(), sync), arrays_.replica, Step()});
   }
   for (std::vector<size_t> &nodes : random_nodes_) std::sort(nodes.begin(), nodes.end());
   resolve();
@@ -150,7 +151,7 @@ std::string BoundPlan::largest_in_arena(int device) const {
     count(step.saved);
     if (bytes > most) largest = &step, most = bytes;
   }
-  return largest ? text("; the step that needs most is ", largest->label, ", with ", most, " bytes") : std::string();
+  return largest ? text("; the largest step is ", largest->label, ", with ", most, " bytes") : std::string();
 }
 
 std::shared_ptr<DerivedConstant> BoundPlan::make_constant(const PlanStep &step) const {
@@ -282,12 +283,12 @@ void BoundPlan::resolve() {
   };
   fill(plan_->prologue, &prologue_);
   fill(plan_->steps, &steps_);
-  for (SyncStep &met : sync_steps_) {
-    Step &step = steps_[met.step];
-    step.args.shares = &met.meeting->parts_for(arrays_.replica);
-    met.find = step;
-    met.find.kernel = &met.first;
-    step.kernel = &met.rest;
+  for (SyncStep &sync_step : sync_steps_) {
+    Step &step = steps_[sync_step.step];
+    step.args.shares = &sync_step.sync->shares_for(arrays_.replica);
+    sync_step.publish_step = step;
+    sync_step.publish_step.kernel = &sync_step.publish;
+    step.kernel = &sync_step.use;
   }
   restored_.clear();
   for (const size_t s : plan_->restored) {
@@ -312,9 +313,9 @@ bool BoundPlan::is_written(size_t head) const {
 }
 
 // The step after it fails, too, or is skipped: that marks the arrays.
-void BoundPlan::share_failed(const void *met, const char *message) {
-  const auto *self = static_cast<const SyncStep *>(met);
-  self->meeting->not_delivered(self->replica, message);
+void BoundPlan::share_failed(const void *sync_step, const char *message) {
+  const auto *self = static_cast<const SyncStep *>(sync_step);
+  self->sync->not_delivered(self->replica, message);
 }
 
 void BoundPlan::forward_failed(const void *owner, const char *message) {
@@ -380,44 +381,44 @@ void BoundPlan::begin_backward() {
 }
 
 void BoundPlan::mark_random() {
-  ++arrays_.noted->pass;
+  ++arrays_.marks->pass;
   mark_random_of(0, INT_MAX);
 }
 
 void BoundPlan::mark_random_of(int first_node, int last_node) {
-  arrays_.noted->nodes.resize(arrays_.random->size());
-  arrays_.noted->pass = std::max<uint64_t>(arrays_.noted->pass, 1);
-  for_streams(first_node, last_node, [](RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass) {
-    *noted = {pass, stream->draws, 0};
+  arrays_.marks->nodes.resize(arrays_.random->size());
+  arrays_.marks->pass = std::max<uint64_t>(arrays_.marks->pass, 1);
+  for_streams(first_node, last_node, [](RandomStream *stream, RandomMarks::NodeMark *mark, uint64_t pass) {
+    *mark = {pass, stream->draws, 0};
   });
 }
 
 void BoundPlan::rewind_random() {
-  if (arrays_.noted->pass == 0) return;
-  for_streams(0, INT_MAX, [](RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass) {
-    if (noted->pass != pass) return;
-    noted->furthest = stream->draws;
-    stream->draws = noted->draws;
+  if (arrays_.marks->pass == 0) return;
+  for_streams(0, INT_MAX, [](RandomStream *stream, RandomMarks::NodeMark *mark, uint64_t pass) {
+    if (mark->pass != pass) return;
+    mark->furthest = stream->draws;
+    stream->draws = mark->draws;
   });
 }
 
 void BoundPlan::skip_random() {
-  if (arrays_.noted->pass == 0) return;
-  for_streams(0, INT_MAX, [](RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass) {
-    if (noted->pass == pass) stream->draws = std::max(stream->draws, noted->furthest);
+  if (arrays_.marks->pass == 0) return;
+  for_streams(0, INT_MAX, [](RandomStream *stream, RandomMarks::NodeMark *mark, uint64_t pass) {
+    if (mark->pass == pass) stream->draws = std::max(stream->draws, mark->furthest);
   });
 }
 
 // Calls fn for the streams of these nodes, in the order of the queues that draw from them.
 void BoundPlan::for_streams(int first_node, int last_node,
-                            void (*fn)(RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass)) {
+                            void (*fn)(RandomStream *stream, RandomMarks::NodeMark *mark, uint64_t pass)) {
   for (size_t d = 0; d < random_nodes_.size(); ++d) {
     const auto first = std::lower_bound(random_nodes_[d].begin(), random_nodes_[d].end(), size_t(first_node)),
                end = std::upper_bound(first, random_nodes_[d].end(), size_t(last_node));
     if (first == end) continue;
-    const auto all = [fn, first, end, self = shared_from_this(), pass = arrays_.noted->pass] {
+    const auto all = [fn, first, end, self = shared_from_this(), pass = arrays_.marks->pass] {
       for (auto node = first; node != end; ++node)
-        fn(&(*self->arrays_.random)[*node], &self->arrays_.noted->nodes[*node], pass);
+        fn(&(*self->arrays_.random)[*node], &self->arrays_.marks->nodes[*node], pass);
     };
     if (queue(int(d)).idle()) {
       all();
@@ -606,38 +607,39 @@ void BoundPlan::run(const Program &program, const std::shared_ptr<const void> &o
 
 std::vector<size_t> BoundPlan::sync_points(bool backward) const {
   std::vector<size_t> steps;
-  for (const SyncStep &met : sync_steps_) {
-    if ((met.step >= plan_->num_forward) == backward) steps.push_back(met.step - (backward ? plan_->num_forward : 0));
+  for (const SyncStep &sync_step : sync_steps_) {
+    if ((sync_step.step >= plan_->num_forward) == backward)
+      steps.push_back(sync_step.step - (backward ? plan_->num_forward : 0));
   }
   return steps;
 }
 
 std::vector<int> BoundPlan::sync_nodes(bool backward) const {
   std::vector<int> nodes;
-  for (const SyncStep &met : sync_steps_) {
-    if ((met.step >= plan_->num_forward) == backward) nodes.push_back(plan_->steps[met.step].node);
+  for (const SyncStep &sync_step : sync_steps_) {
+    if ((sync_step.step >= plan_->num_forward) == backward) nodes.push_back(plan_->steps[sync_step.step].node);
   }
   return nodes;
 }
 
-void BoundPlan::find_part(bool backward, size_t meeting) {
+void BoundPlan::publish_share(bool backward, size_t sync) {
   resolve();
   const size_t first = backward ? sync_points(false).size() : 0;
   begin_work();
-  const SyncStep &met = sync_steps_[first + meeting];
+  const SyncStep &sync_step = sync_steps_[first + sync];
   const bool brief = backward ? plan_->brief_backward : plan_->brief_forward;
-  if (trace_steps_) log(LogLevel::kDebug, text("step: ", met.find.label));
-  queue(plan_->steps[met.step].device)
-      .run({&met.find, 1, brief, share_failed, /* contained */ false}, {shared_from_this(), &met});
+  if (trace_steps_) log(LogLevel::kDebug, text("step: ", sync_step.publish_step.label));
+  queue(plan_->steps[sync_step.step].device)
+      .run({&sync_step.publish_step, 1, brief, share_failed, /* isolated */ false}, {shared_from_this(), &sync_step});
   end_work();
 }
 
-void BoundPlan::give_up(bool backward, size_t meeting) noexcept {
+void BoundPlan::abandon_syncs(bool backward, size_t sync) noexcept {
   for (const size_t index : arena_index_) arenas_->devices[index].queue->finish();
   size_t seen = 0;
-  for (const SyncStep &met : sync_steps_) {
-    if ((met.step >= plan_->num_forward) == backward && seen++ >= meeting)
-      met.meeting->not_delivered(arrays_.replica, "its work has failed");
+  for (const SyncStep &sync_step : sync_steps_) {
+    if ((sync_step.step >= plan_->num_forward) == backward && seen++ >= sync)
+      sync_step.sync->not_delivered(arrays_.replica, "its pass failed");
   }
 }
 

@@ -71,7 +71,7 @@ struct RandomMarks {
 struct BoundArrays {
   std::vector<NDArray> args, grads, aux, outputs;
   std::shared_ptr<std::vector<RandomStream>> random;  // one per node, for all programs and shapes
-  std::shared_ptr<RandomMarks> noted = std::make_shared<RandomMarks>();
+  std::shared_ptr<RandomMarks> marks = std::make_shared<RandomMarks>();
   std::shared_ptr<Replicas> replicas;        // of the group; null: no step syncs with other devices
   size_t replica = 0;                        // which of them this is
   std::shared_ptr<const double> loss_scale;  // null: there is none
@@ -114,12 +114,12 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   // Steps that sync with the group's other executors, by their position among the forward or backward steps. Before
   // such a step is queued, publish_share() was called on all executors, after all their steps before it, and the queues
   // were made to wait for each other.
-  bool meets() const { return !sync_steps_.empty(); }
+  bool syncs_batch() const { return !sync_steps_.empty(); }
   std::vector<size_t> sync_points(bool backward) const;
   std::vector<int> sync_nodes(bool backward) const;
-  void find_part(bool backward, size_t meeting);
+  void publish_share(bool backward, size_t sync);
   // Waits for the work queued so far; marks the shares of this sync and of all later ones as not delivered.
-  void give_up(bool backward, size_t meeting) noexcept;
+  void abandon_syncs(bool backward, size_t sync) noexcept;
   // pass_failed() marks everything that the latest pass would have written as failed; has_failed() tells whether that
   // has happened so far.
   void pass_failed(bool backward, const char *message) const {
@@ -143,7 +143,7 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   bool arrays_overlap() const;
   Queue &queue(int device) const { return *arenas_->devices[arena_index_[size_t(device)]].queue; }
   void for_streams(int first_node, int last_node,
-                   void (*fn)(RandomStream *stream, RandomMarks::NodeMark *noted, uint64_t pass));
+                   void (*fn)(RandomStream *stream, RandomMarks::NodeMark *mark, uint64_t pass));
   void begin_work();
   void end_work();
   void enqueue(size_t begin, size_t end, bool brief);
@@ -165,7 +165,7 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   void forget_derived() const;
   static void forward_failed(const void *owner, const char *message);
   static void backward_failed(const void *owner, const char *message);
-  static void share_failed(const void *met, const char *message);
+  static void share_failed(const void *sync_step, const char *message);
   void trace_plan() const;
 
   const std::shared_ptr<const Plan> plan_;
@@ -181,11 +181,11 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   std::vector<size_t> on_caller_;                  // steps whose kernel runs on the calling thread
   struct SyncStep {
     size_t step;
-    std::shared_ptr<BatchSync> meeting;
-    PublishShare first;
-    UseShares rest;
+    std::shared_ptr<BatchSync> sync;
+    PublishShare publish;
+    UseShares use;
     size_t replica;
-    Step find;
+    Step publish_step;
   };
   std::deque<SyncStep> sync_steps_;
   std::vector<std::shared_ptr<Event>> ends_;  // of awaited segments, while they are queued

@@ -47,7 +47,7 @@ void Calibration::note(Observed *seen, const std::vector<float> &values) const {
 
 void Calibration::observe(Executor &executor) {
   if (!method_) {
-    throw Error(Code::kState, "calibration: it was made from ranges, and observes no more", "calibration");
+    throw Error(Code::kState, "calibration: it was made from ranges and cannot observe batches", "calibration");
   }
   std::map<std::string, Observed> seen = seen_;
   executor.forward_observed([&](const std::string &name, const NDArray &array) {
@@ -86,7 +86,7 @@ ValueRange Calibration::range_of(const Observed &seen) const {
 
 std::shared_ptr<const ValueRanges> Calibration::ranges() const {
   if (!ranges_ && seen_.empty()) {
-    throw Error(Code::kState, "calibration: no batch was observed: show it some with cohort_calibration_observe()",
+    throw Error(Code::kState, "calibration: no batch was observed yet; call cohort_calibration_observe()",
                 "calibration");
   }
   if (!ranges_) {
@@ -126,7 +126,7 @@ ValueRanges read_ranges(const NamedArrays &arrays) {
              text("expected the least and the largest number, found ", ends[0], " and ", ends[1]));
     }
     const ValueRange range{std::min(ends[0], 0.0f), std::max(ends[1], 0.0f)};
-    if (!ranges.emplace(name, range).second) refuse(Code::kName, "it is there twice");
+    if (!ranges.emplace(name, range).second) refuse(Code::kName, "it is listed twice");
   }
   return ranges;
 }

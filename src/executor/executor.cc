@@ -39,7 +39,8 @@ BoundPlan &Executor::Impl::program(bool is_train, bool with_backward, bool separ
   if (options.replicas) request.num_replicas = int(options.replicas->size());
   const bool in_bytes = options.compute.dtype == Dtype::kInt8;
   if (in_bytes && with_backward) {
-    throw Error(Code::kUnsupported, "compute_dtype int8: expected a network without gradients, for inference alone",
+    throw Error(Code::kUnsupported,
+                "compute_dtype int8: expected inference without gradients, found a network with gradients",
                 "compute_dtype");
   }
   request.compute_dtype = in_bytes && is_train ? Dtype::kFloat32 : options.compute.dtype;
@@ -62,8 +63,8 @@ void Executor::Impl::log_if_none_narrow() {
   compute_type_logged = true;
   const std::vector<bool> narrow = narrow_nodes();
   if (std::find(narrow.begin(), narrow.end(), true) != narrow.end()) return;
-  log(LogLevel::kInfo, text("compute_dtype ", options.compute.dtype,
-                            ": no step of this network runs in it here, and none will be faster"));
+  log(LogLevel::kInfo,
+      text("compute_dtype ", options.compute.dtype, " has no effect: no step of this network runs in it here"));
 }
 
 // Waits for all queues even if one throws; then throws the first error.
@@ -80,18 +81,18 @@ void Executor::Impl::sync() {
 }
 
 void Executor::Impl::check_no_sync(const BoundPlan &program) const {
-  if (!program.meets()) return;
-  throw Error(Code::kState,
-              "layers of this executor exchange statistics with the other devices of its group: train the "
-              "group");
+  if (!program.syncs_batch()) return;
+  throw Error(
+      Code::kState,
+      "executor: its layers exchange batch statistics with the other devices of its group; train the group instead");
 }
 
 void Executor::Impl::check_idle(const char *what) const {
   if (!in_pass) return;
   throw Error(Code::kState,
               text(what,
-                   ": the executor is in a pass already, which called the host: a monitor or an operator of the "
-                   "host's cannot run what runs it"),
+                   ": the executor is in a pass already; a callback (monitor or custom operator) cannot run the "
+                   "executor that called it"),
               what);
 }
 
@@ -151,8 +152,8 @@ int Executor::partial_forward(bool is_train, int step) {
   if (step < 0 || step >= nodes) return 0;
   if (const Node *const sized = node_sized_by_values()) {
     throw Error(Code::kUnsupported,
-                text("partial_forward: the shape of '", sized->name, "' (", sized->op->name,
-                     ") depends on values: such a network runs as a whole"),
+                text("partial_forward: not supported where shapes depend on values, as that of '", sized->name, "' (",
+                     sized->op->name, ") does"),
                 sized->name);
   }
   const Impl::PassGuard pass(&self, "partial_forward");
@@ -223,16 +224,15 @@ void Executor::check_backward() const {
   if (impl_->parts)
     for (const ValueShapedParts::Bound &part : impl_->parts->bound()) part.executor.check_backward();
   if (impl_->last && impl_->last->has_lost_values()) {
-    throw Error(
-        Code::kState,
-        "backward: an executor or group that shares memory with this one has run since its forward pass, and has "
-        "worked where that has left its values: run forward again",
-        "backward");
+    throw Error(Code::kState,
+                "backward: an executor or group that shares memory with this one has overwritten the values of its "
+                "forward pass; run forward again",
+                "backward");
   }
   if (impl_->options.backward_once && impl_->backward_has_run) {
     throw Error(Code::kState,
-                "backward: it has run since the last forward, and with backward_once its memory held gradients since: "
-                "run forward again, or bind without backward_once",
+                "backward: it has run once since the last forward, as often as backward_once allows; run forward "
+                "again, or bind without backward_once",
                 "backward");
   }
 }

@@ -18,9 +18,9 @@ namespace {
 
 using BoundPlans = std::vector<BoundPlan *>;
 
-void meet(const BoundPlans &bound_plans) {
+void wait_for_each_other(const BoundPlans &bound_plans) {
   std::vector<std::shared_ptr<Event>> ends;
-  for (BoundPlan *owner : bound_plans) ends.push_back(owner->main_queue().record());
+  for (BoundPlan *bound : bound_plans) ends.push_back(bound->main_queue().record());
   for (size_t d = 0; d < bound_plans.size(); ++d) {
     for (size_t e = 0; e < ends.size(); ++e) {
       if (e != d) bound_plans[d]->main_queue().wait(ends[e]);
@@ -30,9 +30,9 @@ void meet(const BoundPlans &bound_plans) {
 
 // Checks, before anything is queued, that steps which sync have the same order on all devices.
 void check_one_order(const BoundPlans &bound_plans, bool backward) {
-  for (const BoundPlan *owner : bound_plans) {
-    if (owner->sync_nodes(backward) == bound_plans[0]->sync_nodes(backward)) continue;
-    throw Error(Code::kUnsupported, "layers that exchange statistics do not come in one order on all devices");
+  for (const BoundPlan *bound : bound_plans) {
+    if (bound->sync_nodes(backward) == bound_plans[0]->sync_nodes(backward)) continue;
+    throw Error(Code::kUnsupported, "layers that exchange batch statistics have different orders on different devices");
   }
 }
 
@@ -41,31 +41,31 @@ template <typename Advance>
 void run_between_syncs(const BoundPlans &bound_plans, bool backward, size_t num_steps(const Plan &), Failures *failures,
                        Advance &&advance) {
   std::vector<std::vector<size_t>> stops;
-  for (BoundPlan *owner : bound_plans) {
-    stops.push_back(owner->sync_points(backward));
-    stops.back().push_back(num_steps(owner->plan()));
+  for (BoundPlan *bound : bound_plans) {
+    stops.push_back(bound->sync_points(backward));
+    stops.back().push_back(num_steps(bound->plan()));
   }
   const size_t num_syncs = stops[0].size() - 1;
-  if (num_syncs > 0) meet(bound_plans);  // the shares of the pass before must have been read
+  if (num_syncs > 0) wait_for_each_other(bound_plans);  // the shares of the pass before must have been read
   for (size_t m = 0; m <= num_syncs; ++m) {
     for (size_t d = 0; d < bound_plans.size(); ++d) {
       if (failures->failed(d)) continue;
       failures->attempt(d, [&] {
         advance(d, stops[d][m]);
-        if (m < num_syncs) bound_plans[d]->find_part(backward, m);
+        if (m < num_syncs) bound_plans[d]->publish_share(backward, m);
       });
-      if (failures->failed(d)) bound_plans[d]->give_up(backward, m);
+      if (failures->failed(d)) bound_plans[d]->abandon_syncs(backward, m);
     }
-    if (m < num_syncs) meet(bound_plans);
+    if (m < num_syncs) wait_for_each_other(bound_plans);
   }
 }
 
 // Whether an operator inside a node syncs with other devices.
-bool meets_inside(const NodeGraph &inside) {
+bool syncs_inside(const NodeGraph &inside) {
   for (const NodePtr &node : inside.graph().nodes) {
     if (!node->is_variable() && node->op->syncs_batch) return true;
     for (const auto &graph : node->subgraphs) {
-      if (meets_inside(*graph)) return true;
+      if (syncs_inside(*graph)) return true;
     }
   }
   return false;
@@ -81,17 +81,17 @@ std::shared_ptr<Replicas> Executor::make_replicas(const Symbol &symbol, size_t n
   const Graph graph(symbol);
   for (const NodePtr &node : graph.nodes) {
     for (const auto &inside : node->subgraphs) {
-      if (!meets_inside(*inside)) continue;
+      if (!syncs_inside(*inside)) continue;
       throw Error(Code::kUnsupported,
                   text("node '", node->name,
-                       "': an operator inside works on the batch of all devices of a group, which no "
-                       "loop, branch or cached graph can"),
+                       "': an operator that exchanges batch statistics between devices cannot be inside a loop, branch "
+                       "or cached graph"),
                   node->name);
     }
   }
-  const bool meets = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                 [](const auto &node) { return !node->is_variable() && node->op->syncs_batch; });
-  return meets ? std::make_shared<Replicas>(num) : nullptr;
+  const bool any_syncs = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                     [](const auto &node) { return !node->is_variable() && node->op->syncs_batch; });
+  return any_syncs ? std::make_shared<Replicas>(num) : nullptr;
 }
 
 void Executor::forward_all(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train) {

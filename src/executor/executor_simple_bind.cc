@@ -20,7 +20,9 @@ void refuse_sparse(const Graph &graph, const SimpleBind &what) {
       throw Error(Code::kInvalidArgument, text("storage_types: expected -1 to 2 for '", name, "', found ", type), name);
     }
     if (type > 0)
-      throw Error(Code::kUnsupported, text("storage_types: '", name, "' is to be sparse (", type, ")"), name);
+      throw Error(Code::kUnsupported,
+                  text("storage_types: '", name, "': expected dense storage (0), found sparse storage (", type, ")"),
+                  name);
     if (type == 0) dense_names.insert(name);
   }
   for (const NodePtr &node : graph.nodes) {
@@ -43,10 +45,10 @@ std::map<int, Context> given_contexts(const Graph &graph, const SimpleBind &what
     const Context &place = places.emplace(argument, what.grad_contexts[i]).first->second;
     if (place == what.grad_contexts[i]) continue;
     const std::string &name = graph.nodes[size_t(argument)]->name;
-    throw Error(
-        Code::kUnsupported,
-        text("grad_contexts: '", name, "' has its gradient on ", what.grad_contexts[i], " but itself on ", place),
-        name);
+    throw Error(Code::kUnsupported,
+                text("grad_contexts: gradient of '", name, "': expected ", place,
+                     ", the context of the argument, found ", what.grad_contexts[i]),
+                name);
   }
   if (!shared) return places;
   for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
@@ -77,7 +79,7 @@ NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &s
       return NDArray(known.storage(), 0, shape, dtype);
     }
     const std::string message = text("shared array '", key, "' of shape ", known.shape(), " is too small for ", shape,
-                                     " and is allocated anew; bind the largest bucket first to save memory");
+                                     " and is reallocated; bind the largest bucket first to save memory");
     if (what.warn) {
       what.warn(message);
     } else {

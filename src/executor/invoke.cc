@@ -420,8 +420,10 @@ const Context &context_of(const Invocation &call) {
   };
   for (size_t i = 1; i < call.num_inputs; ++i) {
     if (is_there(*call.inputs[i])) continue;
-    throw Error(Code::kDevice, text("operator ", call.op, ": inputs on ", where, " and ", call.inputs[i]->context()),
-                std::string(call.op));
+    throw Error(
+        Code::kDevice,
+        text("operator ", call.op, ": expected all inputs on ", where, ", found one on ", call.inputs[i]->context()),
+        std::string(call.op));
   }
   for (size_t i = 0; i < call.num_outputs; ++i) {
     if (!call.outputs[i] || is_there(*call.outputs[i])) continue;

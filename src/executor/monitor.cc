@@ -61,7 +61,7 @@ struct Monitor::State {
     return fn();
   }
   void check_idle() const {
-    if (in_callback) throw Error(Code::kState, "monitor: expected no call of it from its own callback", "monitor");
+    if (in_callback) throw Error(Code::kState, "monitor: called from its own callback", "monitor");
   }
   bool wants(const std::string &name) const {
     return options.filter ? call_host([&] { return options.filter(name); }) : pattern.matches(name);
@@ -79,7 +79,7 @@ struct Monitor::State {
 
 Monitor::Monitor(const MonitorOptions &options) : state_(std::make_shared<State>(options)) {
   if (options.filter && !options.pattern.empty())
-    throw Error(Code::kInvalidArgument, "filter: expected no pattern beside it, found one", "filter");
+    throw Error(Code::kInvalidArgument, "filter: expected a filter or a pattern, found both", "filter");
   if (options.interval < 1) {
     throw Error(Code::kInvalidArgument, text("interval: expected at least 1, found ", options.interval), "interval");
   }

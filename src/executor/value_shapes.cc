@@ -109,8 +109,7 @@ void ValueShapedParts::find_later_nodes() {
     if (inputs_known && outputs.size() == 1 && has_shape_by_values(*node.op)) continue;
     throw Error(Code::kShape,
                 text("node '", node.name, "' (", node.op->name,
-                     "): the shape of its output is unknown, and values "
-                     "cannot tell it"),
+                     "): the shape of its output cannot be inferred, not even from values"),
                 node.name);
   }
 }

@@ -304,13 +304,13 @@ std::unique_ptr<CollectiveReducer> CollectiveReducer::make(const ExchangeParams 
     const Context &context = devices[d].context;
     contexts.push_back(context);
     if (!known.insert(context).second) *why = text(context, " is in the group more than once");
-    if (context.type != devices[0].context.type) *why = "its devices are of several types";
-    if (!devices[d].others.empty()) *why = "its layers lie on several devices";
+    if (context.type != devices[0].context.type) *why = "the devices of the group are of different types";
+    if (!devices[d].others.empty()) *why = "layers are placed on other devices";
     for (const ExchangeParam &param : params) {
       if (param.weights[d].context() != context || param.grads[d].context() != context)
-        *why = text("'", param.name, "' lies elsewhere than the device");
+        *why = text("'", param.name, "' is not on its device");
       if (!kFloatTypes.has(param.grads[d].dtype()))
-        *why = text("gradients of '", param.name, "' are of ", param.grads[d].dtype());
+        *why = text("gradients of '", param.name, "' have dtype ", param.grads[d].dtype());
     }
   }
   if (!why->empty()) return nullptr;

@@ -37,7 +37,7 @@ const std::shared_ptr<Queue> &ExchangeDevice::queue_for(const NDArray &array) co
   if (array.context() == context || (array.context().on_host() && context.on_host())) return queue;
   for (const auto &other : others)
     if (other.first == array.context()) return other.second;
-  throw Error(Code::kInternal, text(context, " has an array on ", array.context(), ", which it does not work with"));
+  throw Error(Code::kInternal, text(context, " has an array on ", array.context(), ", for which it has no queue"));
 }
 
 Exchange::Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradients, size_t bucket_bytes,
@@ -61,7 +61,7 @@ Exchange::Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradi
   if (reducer_) {
     for (const ExchangeDevice &device : devices_) reduced_on_.push_back(device.timeline);
   } else {
-    log(LogLevel::kInfo, text(kExchangeLabel, ": sums are made on the host, for ", why));
+    log(LogLevel::kInfo, text(kExchangeLabel, ": gradients are summed on the host: ", why));
     auto staged = std::make_unique<StagedReducer>(params_, buckets_, devices_, sum_dtype);
     reduced_on_.push_back(staged->timeline());
     reducer_ = std::move(staged);

@@ -52,7 +52,7 @@ Group::~Group() = default;
 
 void Group::bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared, bool rebind) {
   if (!rebind) {
-    throw Error(Code::kState, "bind: the group is bound; ask for a rebind, or reshape it", "group");
+    throw Error(Code::kState, "bind: the group is already bound; set rebind, or reshape it", "group");
   }
   impl_->refuse_if_managed("bind");
   impl_->check_idle("bind");
@@ -163,7 +163,7 @@ size_t Group::num_arrays(GroupList list) const {
 // IGR-01: asking for gradients of inputs is an error if there are none.
 void Group::Impl::check_list(GroupList list, size_t index, size_t num) const {
   if (list == GroupList::kInputGrads && !(options.for_training && options.inputs_need_grad)) {
-    throw Error(Code::kState, "the group was bound without gradients of its inputs: inputs_need_grad and for_training",
+    throw Error(Code::kState, "input gradients: expected a group bound with inputs_need_grad and for_training",
                 "inputs_need_grad");
   }
   if (index >= num) {

@@ -69,8 +69,9 @@ void Group::Impl::warn_of_missing_labels(const DataDescs &data, const DataDescs 
         contains(options.state_names, name))
       continue;
     log(LogLevel::kWarning,
-        text("the label '", name, "' of '", entry.second,
-             "' is not among the label descriptors: it trains on what the argument holds, zeros at first"));
+        text(
+            "the label '", name, "' of '", entry.second,
+            "' is not among the label descriptors: training uses the current values of the argument, initially zeros"));
   }
 }
 
@@ -115,10 +116,7 @@ void Group::Impl::prepare(const Symbol &given, const DataDescs &data, const Data
 
 void Group::Impl::refuse_if_managed(const char *call) const {
   if (!options.managed) return;
-  throw Error(
-      Code::kState,
-      text(call, ": expected a group of the caller's own, found one of a manager, which alone binds its groups"),
-      "group");
+  throw Error(Code::kState, text(call, ": this group belongs to a manager, which binds its groups itself"), "group");
 }
 
 // GRP-08: a caller that pairs arrays by position must have the order of the symbol.
@@ -375,7 +373,7 @@ void Group::Impl::check_shared(const Group &shared) const {
     for (const Context &context : options.contexts) mine += (mine.empty() ? "" : ", ") + text(context);
     for (const Context &context : other.options.contexts) theirs += (theirs.empty() ? "" : ", ") + text(context);
     throw Error(Code::kInvalidArgument,
-                text("shared_group: expected contexts that its own (", theirs, ") begin with, found ", mine),
+                text("shared_group: expected the first of its own contexts (", theirs, "), found ", mine),
                 "shared_group");
   }
   for (const std::string &name : param_arg_names) {

@@ -216,9 +216,9 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
   if (!are_finite(self.current_binding->execs, self.param_args, num_summed)) {
     count_update(self.loss_scale.get(), false);
     optimizer->keep_loss_scale(*self.loss_scale);
-    self.log(LogLevel::kInfo, text("a gradient is infinite or no number: the update is skipped on all devices, and the "
-                                   "loss scale is now ",
-                                   self.loss_scale->value));
+    self.log(LogLevel::kInfo,
+             text("a gradient is infinite or NaN: the update is skipped on all devices; the loss scale is now ",
+                  self.loss_scale->value));
     return;
   }
   optimizer->set_gradient_scale(*self.gradient_scale);

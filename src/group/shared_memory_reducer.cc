@@ -168,7 +168,7 @@ class SharedMemoryReducer::Reduction {
     void run(const Args &, const Lane &lane) const override { pass->finish(device, lane); }
     static void failed(const void *owner, const char *message) {
       const auto *end = static_cast<const End *>(owner);
-      end->pass->give_up(end->device, message);
+      end->pass->device_failed(end->device, message);
     }
   };
 
@@ -245,7 +245,7 @@ class SharedMemoryReducer::Reduction {
   }
 
   // The queue of a device has failed, before this program or in it.
-  void give_up(size_t device, const char *message) {
+  void device_failed(size_t device, const char *message) {
     stop(device);
     for (size_t d = 0; d < num_devices_; ++d)
       if (brief_ || d == device) consumer_->fail(d, message);

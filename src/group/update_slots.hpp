@@ -38,7 +38,7 @@ class UpdateSlots {
     try {
       queue();
     } catch (...) {
-      optimizer_->take_back(slots_, num_update);
+      optimizer_->undo_begin_update(slots_, num_update);
       throw;
     }
   }

@@ -163,8 +163,8 @@ class BinaryMetric final : public PairMetric {
       if (std::find(seen, seen + num_seen, expected[i]) == seen + num_seen) {
         if (num_seen == 2) {
           throw Error(Code::kInvalidArgument,
-                      text("metric '", name(0), "' tells two classes apart, found labels ", seen[0], ", ", seen[1],
-                           " and ", expected[i]),
+                      text("metric '", name(0), "' is for two classes, found labels ", seen[0], ", ", seen[1], " and ",
+                           expected[i]),
                       name(0));
         }
         seen[num_seen++] = expected[i];

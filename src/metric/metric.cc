@@ -79,7 +79,7 @@ std::vector<NDArray> chosen(const NamedArrays &arrays, const std::vector<std::st
     if (!found) {
       std::string there;
       for (const auto &entry : arrays) there += (there.empty() ? "'" : ", '") + entry.first + "'";
-      throw Error(Code::kName, text("the metric takes the ", what, " '", name, "', which is not among ", there), name);
+      throw Error(Code::kName, text("metric: the chosen ", what, " '", name, "' is not among ", there), name);
     }
     take(name, *found);
   }

@@ -27,10 +27,10 @@ class Numbers {
 };
 
 // One number, or numbers in nested lists: an array that is broadcast to the shape to fill.
-class Constant final : public Initializer {
+class ConstantInitializer final : public Initializer {
  public:
-  explicit Constant(double value) : numbers_{value} {}
-  explicit Constant(SettingReader *reader) {
+  explicit ConstantInitializer(double value) : numbers_{value} {}
+  explicit ConstantInitializer(SettingReader *reader) {
     std::string source = reader->text_of("value").value_or("0");
     if (source.find_first_of("[(") != 0) {
       numbers_.push_back(parse_float("value", source));
@@ -266,10 +266,11 @@ class FusedRnn final : public Initializer {
     return inputs >= 1 && inputs == std::floor(inputs) ? int64_t(inputs) : 0;
   }
   void check(const std::string &name, const Shape &shape) const override {
-    if (!inner()) throw Error(Code::kInvalidArgument, text("'", name, "': fusedrnn has no initializer inside"), name);
+    if (!inner()) throw Error(Code::kInvalidArgument, text("'", name, "': fusedrnn needs an initializer inside"), name);
     const int64_t inputs = inputs_of(shape);
     if (inputs == 0) {
-      throw Error(Code::kShape, text("'", name, "': shape ", shape, " holds no parameters of these layers"), name);
+      throw Error(Code::kShape, text("'", name, "': shape ", shape, " does not fit the parameters of these layers"),
+                  name);
     }
     inner()->check(name, Shape{hidden_, inputs});
   }
@@ -353,12 +354,12 @@ namespace {
 std::shared_ptr<Initializer> by_suffix(const std::string &name) {
   if (ends_with(name, "weight")) return nullptr;
   for (const char *zero : {"bias", "beta", "moving_mean", "running_mean", "moving_inv_var", "moving_avg", "min"})
-    if (ends_with(name, zero)) return std::make_shared<Constant>(0);
+    if (ends_with(name, zero)) return std::make_shared<ConstantInitializer>(0);
   for (const char *one : {"gamma", "moving_var", "running_var", "max"})
-    if (ends_with(name, one)) return std::make_shared<Constant>(1);
+    if (ends_with(name, one)) return std::make_shared<ConstantInitializer>(1);
   throw Error(Code::kName,
               text("'", name,
-                   "': no initial values follow from this name; expected an end of weight, bias, gamma, beta, "
+                   "': no initial values are known for this name; expected it to end in weight, bias, gamma, beta, "
                    "moving_mean, running_mean, moving_var, running_var, min or max, or an __init__ attribute"),
               name);
 }
@@ -369,9 +370,9 @@ std::shared_ptr<Initializer> Initializer::create(const std::string &name, const 
   const std::string kind = lower_case(name);
   SettingReader reader("initializer '" + name + "'", settings);
   std::shared_ptr<Initializer> made;
-  if (kind == "zero" || kind == "zeros") made = std::make_shared<Constant>(0);
-  if (kind == "one" || kind == "ones") made = std::make_shared<Constant>(1);
-  if (kind == "constant") made = std::make_shared<Constant>(&reader);
+  if (kind == "zero" || kind == "zeros") made = std::make_shared<ConstantInitializer>(0);
+  if (kind == "one" || kind == "ones") made = std::make_shared<ConstantInitializer>(1);
+  if (kind == "constant") made = std::make_shared<ConstantInitializer>(&reader);
   if (kind == "uniform") made = std::make_shared<Random>(false, reader.number("scale", 0.07), seed);
   if (kind == "normal") made = std::make_shared<Random>(true, reader.number("sigma", 0.01), seed);
   if (kind == "xavier") {

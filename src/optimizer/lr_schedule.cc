@@ -11,7 +11,7 @@
 namespace cohort {
 namespace {
 
-class Constant final : public LrSchedule {
+class ConstantRate final : public LrSchedule {
   double after_warmup(int64_t) const override { return base_lr_; }
 };
 
@@ -97,7 +97,7 @@ std::unique_ptr<LrSchedule> LrSchedule::create(const std::string &name, const At
   std::unique_ptr<LrSchedule> schedule;
   int64_t most_warmup = INT64_MAX;
   if (kind == "constant") {
-    schedule = std::make_unique<Constant>();
+    schedule = std::make_unique<ConstantRate>();
   } else if (kind == "factor") {
     schedule = std::make_unique<Factor>(reader);
   } else if (kind == "multifactor") {

@@ -97,9 +97,9 @@ void check_value(const OptimizerKind &kind, const std::string &key, double value
   if (key == "batch_scale" && value == 0) refuse("at least 1");
   const double num_strategies = double(warmup_strategies().size());
   if (key == "warmup_strategy" && !(value >= 0 && value < num_strategies && value == std::floor(value))) {
-    refuse("the place of a word among linear, power2, sqrt and lars, 0 to 3");
+    refuse("0 (linear), 1 (power2), 2 (sqrt) or 3 (lars)");
   }
-  if (key == "wd" && kind.has(OptimizerKind::kNoDecay) && value != 0) refuse("0, for it has no weight decay");
+  if (key == "wd" && kind.has(OptimizerKind::kNoDecay) && value != 0) refuse("0, as it has no weight decay");
   if (key == "learning_rate" && kind.has(OptimizerKind::kDraws) && value < 0) refuse("at least 0");
 }
 
@@ -296,7 +296,7 @@ UpdateValues Optimizer::begin_update(Slot &slot) {
   return values;
 }
 
-void Optimizer::take_back(const std::vector<Slot *> &slots, int64_t num_update) {
+void Optimizer::undo_begin_update(const std::vector<Slot *> &slots, int64_t num_update) {
   for (Slot *const slot : slots) {
     --slot->count;
     slot->carried = slot->carried_before;
@@ -393,7 +393,7 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   try {
     queue->run(program, work);
   } catch (...) {  // then the update is not counted
-    take_back({&place}, num_update);
+    undo_begin_update({&place}, num_update);
     throw;
   }
 }

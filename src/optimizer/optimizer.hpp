@@ -59,7 +59,7 @@ class Optimizer {
   // Counts one update of this copy and returns the numbers for it. Called in the order of the updates.
   UpdateValues begin_update(Slot &slot);
   // Undoes begin_update() for each of these, as the update was not queued; "num_update" was this before.
-  void take_back(const std::vector<Slot *> &slots, int64_t num_update);
+  void undo_begin_update(const std::vector<Slot *> &slots, int64_t num_update);
   // The states of one copy, made at the first call, on the weight's context. A state that begins as a copy of the
   // weight is copied from `source`, which has the value that `weight` will have when it is updated. kShape if loaded
   // states have another shape.

@@ -48,9 +48,9 @@ void put_text(std::string *to, const std::string &words) {
 }
 
 // Reads within bounds; kFormat with the offset for anything that does not fit.
-class Reader {
+class StateReader {
  public:
-  Reader(const void *data, size_t bytes, const std::string &source)
+  StateReader(const void *data, size_t bytes, const std::string &source)
       : data_(static_cast<const char *>(data)), bytes_(bytes), source_(source) {}
 
   template <typename T>
@@ -144,8 +144,8 @@ std::string Optimizer::save_states() const {
 }
 
 void Optimizer::load_states(const void *data, size_t num_bytes, const std::string &source) {
-  Reader reader(data, num_bytes, source);
-  if (num_bytes < 8 || std::memcmp(data, kMagic, 8) != 0) reader.fail("these are no states of an optimizer");
+  StateReader reader(data, num_bytes, source);
+  if (num_bytes < 8 || std::memcmp(data, kMagic, 8) != 0) reader.fail("this is not an optimizer state");
   reader.words(8);
   const auto version = reader.number<uint32_t>();
   if (version < kPlain || version > kCarrying) reader.fail(text("expected version 1 to 3, found ", version));
@@ -168,12 +168,12 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     const bool none = version == kCarrying && loss_scale->value == 0;
     const bool in_range = loss_scale->value >= kLeastLossScale && loss_scale->value <= kLargestLossScale;
     if (!(none || in_range) || loss_scale->num_good < 0 || loss_scale->num_good == INT32_MAX) {
-      reader.fail(text("a loss scale of ", loss_scale->value, " after ", loss_scale->num_good, " good updates"));
+      reader.fail(text("invalid loss scale ", loss_scale->value, " after ", loss_scale->num_good, " good updates"));
     }
     if (none) loss_scale.reset();
   }
   const auto num_counts = reader.number<uint64_t>();
-  if (num_update < 0 || num_update > kMostUpdates) reader.fail(text("a number of updates of ", num_update));
+  if (num_update < 0 || num_update > kMostUpdates) reader.fail(text("invalid number of updates ", num_update));
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> loaded;
   for (uint64_t i = 0; i < num_counts; ++i) {
     auto slot = std::make_unique<Slot>();
@@ -184,9 +184,9 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     if (slot->count < 0 || slot->count > num_update) {
       reader.fail(text("'", slot->param, "' has ", slot->count, " of ", num_update, " updates"));
     }
-    if (!std::isfinite(slot->carried)) reader.fail("'" + slot->param + "' goes on from no finite number");
+    if (!std::isfinite(slot->carried)) reader.fail("'" + slot->param + "': the carried number is not finite");
     const auto key = std::make_pair(slot->param, slot->copy);
-    if (!loaded.emplace(key, std::move(slot)).second) reader.fail("'" + key.first + "' comes twice");
+    if (!loaded.emplace(key, std::move(slot)).second) reader.fail("'" + key.first + "' is listed twice");
   }
   const auto params_size = reader.number<uint64_t>();
   if (params_size != reader.left()) {
@@ -196,8 +196,8 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     StateName name;
     const bool good = parse_state_name(entry.first, &name);
     const auto found = good ? loaded.find({name.param, name.copy}) : loaded.end();
-    if (found == loaded.end()) reader.fail("an array '" + entry.first + "' that is the state of no parameter counted");
-    if (name.index != found->second->states.size()) reader.fail("the array '" + entry.first + "' is out of order");
+    if (found == loaded.end()) reader.fail("array '" + entry.first + "' is not the state of a listed parameter");
+    if (name.index != found->second->states.size()) reader.fail("array '" + entry.first + "' is out of order");
     found->second->states.push_back(entry.second);
   }
   const size_t num_states = size_t(impl_->op().num_states);

@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "plan/cost.hpp"
+
+#include <algorithm>
+
 #include "plan/ir.hpp"
 
-namespace cohort::plan {
-namespace {
+namespace cohort {
 
-// A backward step computes one product as large as the forward step's for each wanted gradient among its first two
-// outputs, those of data and weight.
-double num_products(const IrStep &step) {
-  if (!step.backward) return 1;
-  double count = 0;
-  for (size_t j = 0; j < step.outputs.size() && j < 2; ++j) count += step.outputs[j] >= 0 ? 1 : 0;
-  return count;
+double forward_flops(const Op &op, const Attrs &attrs, const Shapes &in, const Shapes &out) {
+  return op.flops ? op.flops(attrs, in, out) : 0;
 }
 
-}  // namespace
+double backward_flops(const Op &op, const Attrs &attrs, const Shapes &in, const Shapes &out,
+                      const std::vector<bool> &wanted) {
+  const auto end = wanted.begin() + std::min<std::ptrdiff_t>(2, std::ptrdiff_t(wanted.size()));
+  return double(std::count(wanted.begin(), end, true)) * forward_flops(op, attrs, in, out);
+}
+
+FactorType factors_of(Dtype dtype, const Context &context, bool tf32) {
+  if (dtype == Dtype::kBfloat16 || (dtype == Dtype::kFloat16 && !context.on_host())) return FactorType::kNarrow;
+  return dtype == Dtype::kFloat32 && tf32 ? FactorType::kTf32 : FactorType::kWide;
+}
+
+namespace plan {
 
 Cost cost_of(const Ir &ir, const IrStep &step) {
   Cost cost;
@@ -27,8 +36,15 @@ Cost cost_of(const Ir &ir, const IrStep &step) {
     const int made = forward.outputs[j], v = made >= 0 || forward.like.empty() ? made : forward.like[j];
     out.push_back(v >= 0 ? ir.values[size_t(v)].spec.shape : Shape());
   }
-  cost.flops = step.op->flops(step.attrs, in, out) * num_products(step);
+  if (step.backward) {
+    std::vector<bool> wanted;
+    for (const int v : step.outputs) wanted.push_back(v >= 0);
+    cost.flops = backward_flops(*step.op, step.attrs, in, out, wanted);
+  } else {
+    cost.flops = forward_flops(*step.op, step.attrs, in, out);
+  }
   return cost;
 }
 
-}  // namespace cohort::plan
+}  // namespace plan
+}  // namespace cohort

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/settings.hpp"
 #include "device/output_check.hpp"
+#include "plan/cost.hpp"
 #include "plan/ir.hpp"
 #include "plan/node_compiler.hpp"
 
@@ -293,14 +294,8 @@ class LayoutPass {
     const Cost cost = cost_of(ir_, step);
     info->flops = cost.flops;
     info->bytes = cost.bytes;
-    if (!spec.inputs.empty()) info->factors = factors_of(spec.inputs[0].dtype, spec);
+    if (!spec.inputs.empty()) info->factors = factors_of(spec.inputs[0].dtype, spec.context, spec.tf32);
     return info;
-  }
-
-  static FactorType factors_of(Dtype dtype, const StepSpec &spec) {
-    const bool on_gpu = spec.context.type == DeviceType::kGpu;
-    if (dtype == Dtype::kBfloat16 || (dtype == Dtype::kFloat16 && on_gpu)) return FactorType::kNarrow;
-    return dtype == Dtype::kFloat32 && spec.tf32 ? FactorType::kTf32 : FactorType::kWide;
   }
 
   static bool is_repeatable(const IrStep &step, const StepSpec &spec) {

@@ -5,6 +5,7 @@
 
 #include "executor/invoke.hpp"
 #include "ndarray/name_allocation.hpp"
+#include "plan/cost.hpp"
 
 namespace cohort {
 namespace {
@@ -80,24 +81,24 @@ StepSpec spec_of(const KernelCall &call, int num_threads) {
   return spec;
 }
 
-// A backward step, which computes gradients of the inputs, counts a product as large as that of the forward step for
-// each of the first two gradients that is wanted.
 double flops_of(const KernelCall &call) {
   const Op &op = *call.what->op;
+  const Attrs &attrs = call.what->parsed;
   if (!op.flops) return 0;
   Shapes in, out;
   if (!call.what->backward) {
     for (const NDArray &input : call.inputs) in.push_back(input.shape());
     for (const TensorType &type : call.types) out.push_back(type.shape);
-    return op.flops(call.what->parsed, in, out);
+    return forward_flops(op, attrs, in, out);
   }
+  // Outputs of a backward step are gradients, with the shapes of the forward step's inputs.
   for (const TensorType &type : call.types) in.push_back(type.shape);
-  if (op.input_names(call.what->parsed, int(in.size())).size() != in.size()) return 0;  // some have no gradient
-  out.resize(size_t(op.num_outputs(call.what->parsed)));
-  op.infer_shape(call.what->parsed, in, out);
-  double num_products = 0;
-  for (size_t i = 0; i < call.outputs.size() && i < 2; ++i) num_products += call.outputs[i] ? 1 : 0;
-  return num_products * op.flops(call.what->parsed, in, out);
+  if (op.input_names(attrs, int(in.size())).size() != in.size()) return 0;  // some have no gradient
+  out.resize(size_t(op.num_outputs(attrs)));
+  op.infer_shape(attrs, in, out);
+  std::vector<bool> wanted;
+  for (const NDArray &output : call.outputs) wanted.push_back(bool(output));
+  return backward_flops(op, attrs, in, out, wanted);
 }
 
 std::unique_ptr<WorkInfo> info_of(const KernelCall &call, const KernelChoice &choice) {
@@ -106,21 +107,22 @@ std::unique_ptr<WorkInfo> info_of(const KernelCall &call, const KernelChoice &ch
   info->flops = flops_of(call);
   for (const NDArray &input : call.inputs) info->bytes += double(input.bytes());
   for (const NDArray &output : call.outputs) info->bytes += output ? double(output.bytes()) : 0;
-  const Dtype dtype = call.inputs.empty() ? Dtype::kNone : call.inputs[0].dtype();
-  const bool is_half_on_gpu = dtype == Dtype::kFloat16 && !call.inputs[0].context().on_host();
-  if (dtype == Dtype::kBfloat16 || is_half_on_gpu) info->factors = FactorType::kNarrow;
+  if (!call.inputs.empty()) {
+    const NDArray &first = call.inputs[0];
+    info->factors = factors_of(first.dtype(), first.context(), /* tf32 */ false);
+  }
   return info;
 }
 
 }  // namespace
 
-std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCall &call, const Context &context,
-                                                                 Device &device) {
+std::shared_ptr<const KernelRunner::CachedKernel> KernelRunner::cached_kernel(const KernelCall &call,
+                                                                              const Context &context, Device &device) {
   const std::string key = key_of(call, context);
-  const auto found = made_.find(key);
-  if (found != made_.end() && !call.what->op->stateful) return found->second;
+  const auto found = cache_.find(key);
+  if (found != cache_.end() && !call.what->op->stateful) return found->second;
 
-  auto made = std::make_shared<Made>();
+  auto made = std::make_shared<CachedKernel>();
   StepSpec &spec = made->spec = spec_of(call, num_applied_threads(context));
   KernelChoice choice;
   made->kernel = device.make_kernel(spec, &choice);
@@ -140,14 +142,14 @@ std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCal
                                              : nullptr);
   }
   if (call.what->op->stateful) return made;
-  if (made_.size() >= kMostMade) made_.clear();
-  made_[key] = made;
+  if (cache_.size() >= kMostCached) cache_.clear();
+  cache_[key] = made;
   return made;
 }
 
 std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Context &context) {
   const std::shared_ptr<Device> device = get_device(context);
-  const std::shared_ptr<const Made> made = made_for(call, context, *device);
+  const std::shared_ptr<const CachedKernel> made = cached_kernel(call, context, *device);
   const StepSpec &spec = made->spec;
   const auto work = std::make_shared<Steps>(call.what->name());
   work->made = made;

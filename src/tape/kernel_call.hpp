@@ -37,18 +37,19 @@ class KernelRunner {
  private:
   // A kernel with the specification that its factory completed, and the reorders that this asks for: null where a
   // tensor is row-major.
-  struct Made {
+  struct CachedKernel {
     StepSpec spec;
     std::shared_ptr<const Kernel> kernel;
     std::shared_ptr<const Kernel> forward;  // the hint, kept so that its address is not used again
     std::vector<std::unique_ptr<Kernel>> from_inputs, to_outputs;
     std::unique_ptr<WorkInfo> info, reorder_info;  // for traces
   };
-  static constexpr size_t kMostMade = 1024;
+  static constexpr size_t kMostCached = 1024;
 
-  std::shared_ptr<const Made> made_for(const KernelCall &call, const Context &context, Device &device);
+  std::shared_ptr<const CachedKernel> cached_kernel(const KernelCall &call, const Context &context, Device &device);
 
-  std::unordered_map<std::string, std::shared_ptr<const Made>> made_;  // by everything that the kernel depends on
+  std::unordered_map<std::string, std::shared_ptr<const CachedKernel>>
+      cache_;  // by everything that the kernel depends on
 };
 
 }  // namespace cohort

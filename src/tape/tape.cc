@@ -113,7 +113,7 @@ bool needs_kernel(const Application &what) {
 
 void Tape::check_idle() const {
   if (busy_) {
-    throw Error(Code::kState, "tape: a backward pass is under way: a function may do nothing but apply operators",
+    throw Error(Code::kState, "tape: a backward pass is running; a function that it calls may only apply operators",
                 "tape");
   }
 }
@@ -139,11 +139,11 @@ const Tape::Known *Tape::find_known(const NDArray &array, const char *what, size
     if (known.storage.expired()) continue;
     if (known.offset == offset && known.bytes == bytes && known.dtype == array.dtype()) return &known;
     if (!overlap(known.offset, known.bytes, offset, bytes) || is_stale(known)) continue;
-    throw Error(Code::kInvalidArgument,
-                text(what, "[", index, "]: array ", array.shape(), " is a part of one that was recorded by ",
-                     records_.at(known.edge.record).name(),
-                     ": take the part by an operator (slice_axis, Reshape), through the tape"),
-                what);
+    throw Error(
+        Code::kInvalidArgument,
+        text(what, "[", index, "]: array ", array.shape(), " is a part of one that was recorded by ",
+             records_.at(known.edge.record).name(), "; take the part with a recorded operator (slice_axis, Reshape)"),
+        what);
   }
   return nullptr;
 }
@@ -188,7 +188,7 @@ void Tape::remember(const NDArray &array, const Edge &edge) {
   list.push_back({array.storage(), offset, bytes, array.dtype(), array.own_version(), edge});
 }
 
-void Tape::forget(const NDArray &array) {
+void Tape::untrack(const NDArray &array) {
   const auto found = known_.find(array.storage().get());
   if (found == known_.end()) return;
   std::vector<Known> &list = found->second;
@@ -212,8 +212,7 @@ void Tape::mark(const Arrays &arrays, const Arrays &gradients, const std::vector
     for (size_t j = 0; j < i; ++j) {
       const bool same = ranges[i].covers(ranges[j]) && ranges[j].covers(ranges[i]);
       if (same || !ranges[i].overlaps(ranges[j])) continue;
-      throw Error(Code::kInvalidArgument,
-                  text("arrays[", i, "]: expected an array apart, found a part of arrays[", j, "]"), "arrays");
+      throw Error(Code::kInvalidArgument, text("arrays[", i, "]: overlaps arrays[", j, "]"), "arrays");
     }
     if (reqs[i] == GradReq::kNull) continue;
     if (!dtype_is_float(array.dtype())) {
@@ -245,7 +244,7 @@ void Tape::mark(const Arrays &arrays, const Arrays &gradients, const std::vector
       if (!marked) continue;
       marked->is_variable = false;  // records that read it stay, and compute no gradient for it
       marked->gradient = NDArray();
-      forget(arrays[i]);
+      untrack(arrays[i]);
       continue;
     }
     if (marked) {
@@ -323,7 +322,7 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
   const size_t visible = size_t(what.op->num_visible(what.parsed));
   if (!records) {
     for (const NDArray &output : outputs) {
-      if (output) forget(output);
+      if (output) untrack(output);
     }
     Values values;
     for (size_t i = 0; i < visible; ++i) values.push_back({results[i], Edge()});
@@ -448,8 +447,7 @@ void Tape::record_function(const Arrays &inputs, const Arrays &outputs, std::sha
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (const NDArray &input : inputs) {
       if (input.overlaps(outputs[i])) {
-        throw Error(Code::kInvalidArgument,
-                    text("outputs[", i, "]: expected an array that is no input, found an input"), "outputs");
+        throw Error(Code::kInvalidArgument, text("outputs[", i, "]: overlaps an input"), "outputs");
       }
     }
   }

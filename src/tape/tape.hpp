@@ -44,12 +44,13 @@ class Tape {
                 const Context &context, uint64_t seed);
   void record_function(const Arrays &inputs, const Arrays &outputs, std::shared_ptr<TapeFunction> function);
 
-  struct Pass {
+  struct BackwardOptions {
     bool retain_graph = false, create_graph = false;
   };
   // `head_grads` is empty, or has one for each head; a null array stands for ones.
-  void backward(const Arrays &heads, const Arrays &head_grads, const Pass &pass);
-  Arrays gradients_of(const Arrays &heads, const Arrays &head_grads, const Arrays &variables, const Pass &pass);
+  void backward(const Arrays &heads, const Arrays &head_grads, const BackwardOptions &options);
+  Arrays gradients_of(const Arrays &heads, const Arrays &head_grads, const Arrays &variables,
+                      const BackwardOptions &options);
 
   Symbol symbol(const NDArray &array);
   size_t num_recorded();  // without variables, and without records that cannot be reached any more
@@ -102,7 +103,7 @@ class Tape {
   bool is_stale(const Known &known) const;
   void remember(const NDArray &array, const Edge &edge);
   // Its array was overwritten: it is a constant from here on, unless it is a variable.
-  void forget(const NDArray &array);
+  void untrack(const NDArray &array);
   void refuse_variables(const Arrays &outputs, const std::string &what);
 
   // Apply the operator, and record it if the tape is recording and an input is tracked. `types` has the types of a

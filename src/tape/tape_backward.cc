@@ -12,7 +12,8 @@ namespace cohort {
 
 class Tape::Backward {
  public:
-  Backward(Tape &tape, const Pass &pass) : tape_(tape), pass_(pass), was_recording_(tape.recording_) {
+  Backward(Tape &tape, const BackwardOptions &options)
+      : tape_(tape), options_(options), was_recording_(tape.recording_) {
     tape_.check_idle();
   }
   ~Backward() {
@@ -40,10 +41,10 @@ class Tape::Backward {
     mark_wanted(variables != nullptr);
     for (uint64_t id : flows_) check_versions(tape_.records_.at(id));
     tape_.busy_ = true;
-    tape_.recording_ = pass_.create_graph;
+    tape_.recording_ = options_.create_graph;
     for (size_t i = 0; i < heads.size(); ++i) {
       const bool given = !head_grads.empty() && head_grads[i];
-      give(tracked[i].edge, given ? copy_of(tape_.track(head_grads[i], "head_grads", i)) : ones_like(heads[i]));
+      add_gradient(tracked[i].edge, given ? copy_of(tape_.track(head_grads[i], "head_grads", i)) : ones_like(heads[i]));
     }
   }
 
@@ -69,7 +70,7 @@ class Tape::Backward {
         apply("_copy", {sum}, {target});
       } else {
         target.fill(0);
-        tape_.forget(target);
+        tape_.untrack(target);
       }
     }
   }
@@ -91,7 +92,7 @@ class Tape::Backward {
   }
 
   void finish() {
-    if (pass_.retain_graph || pass_.create_graph) return;
+    if (options_.retain_graph || options_.create_graph) return;
     for (auto id = reached_.rbegin(); id != reached_.rend(); ++id) {
       const auto found = tape_.records_.find(*id);
       if (found != tape_.records_.end() && !found->second.is_variable) tape_.remove(*id);
@@ -105,7 +106,7 @@ class Tape::Backward {
     throw Error(
         Code::kState,
         text(what, "[", index, "]: the array is not in a recorded graph: it was not made by a recorded operator ",
-             "from marked arrays, or a backward pass that did not retain the graph has been through it"),
+             "from marked arrays, or a backward pass without retain_graph has released it"),
         what);
   }
 
@@ -141,7 +142,7 @@ class Tape::Backward {
         if (!tape_.records_.count(edge.record)) {
           throw Error(Code::kState,
                       text("heads: ", tape_.records_.at(id).name(),
-                           " reads what a backward pass that did not retain the graph has been through"),
+                           " reads a graph that a backward pass without retain_graph has released"),
                       "heads");
         }
         waiting.push_back(edge.record);
@@ -151,7 +152,7 @@ class Tape::Backward {
   }
 
   // The inputs to which a gradient of this record can flow.
-  static std::vector<int> ways(const Record &record) {
+  static std::vector<int> inputs_with_flow(const Record &record) {
     std::vector<int> of;
     if (record.what.op && !record.what.backward) {
       const Gradient gradient = record.what.op->gradient_of(record.what.parsed);
@@ -171,7 +172,7 @@ class Tape::Backward {
       bool wanted = !targets_only && record.is_variable;
       for (size_t j = 0; j < record.out_types.size() && !wanted; ++j) wanted = targets.count({id, int(j)}) != 0;
       bool flows = false;
-      for (int k : ways(record)) flows = flows || wanted_.count(record.edges[size_t(k)].record) != 0;
+      for (int k : inputs_with_flow(record)) flows = flows || wanted_.count(record.edges[size_t(k)].record) != 0;
       if (flows) flows_.insert(id);
       if (flows || wanted) wanted_.insert(id);
     }
@@ -233,7 +234,7 @@ class Tape::Backward {
     const Known *known = tape_.find_known(array, "gradients", 0);
     if (!known) return {array, Edge()};
     if (!tape_.is_stale(*known)) return {array, known->edge};
-    tape_.forget(array);
+    tape_.untrack(array);
     return {array, Edge()};
   }
 
@@ -244,16 +245,16 @@ class Tape::Backward {
     return apply("Reshape", {value}, {}, {{"shape", print_tuple(lengths)}});
   }
 
-  void give(const Edge &edge, const Tracked &gradient) {
+  void add_gradient(const Edge &edge, const Tracked &gradient) {
     if (!wanted_.count(edge.record) || !gradient.array) return;
-    given_[{edge.record, edge.output}].push_back(
+    gradients_[{edge.record, edge.output}].push_back(
         in_shape(gradient, tape_.records_.at(edge.record).out_types[size_t(edge.output)].shape));
   }
 
   // The sum of the gradients that an output was given; null if there are none.
   Tracked collect(const Edge &edge) {
-    const auto found = given_.find({edge.record, edge.output});
-    if (found == given_.end()) return {};
+    const auto found = gradients_.find({edge.record, edge.output});
+    if (found == gradients_.end()) return {};
     Values &given = found->second;
     if (given.size() > 1) {
       const Tracked sum = apply("add_n", given, {}, {{"num_args", std::to_string(given.size())}});
@@ -275,7 +276,7 @@ class Tape::Backward {
     for (size_t j = 0; j < record.out_types.size(); ++j) {
       heads.push_back(collect({id, int(j)}));
       any = any || heads.back().array;
-      given_.erase({id, int(j)});
+      gradients_.erase({id, int(j)});
     }
     if (record.function) {
       if (any) by_function(record, heads);
@@ -287,7 +288,7 @@ class Tape::Backward {
     std::vector<bool> has_head;
     for (const Tracked &head : heads) has_head.push_back(bool(head.array));
     GradientGraph graph(record.what, record.in_types, record.out_types, has_head);
-    if (pass_.create_graph || record.what.backward) {
+    if (options_.create_graph || record.what.backward) {
       cohort::differentiate(graph);
     } else {
       differentiate_once(graph);
@@ -347,7 +348,7 @@ class Tape::Backward {
     }
     for (size_t k = 0; k < record.edges.size(); ++k) {
       const int gradient = graph.gradients()[k];
-      if (gradient >= 0 && record.edges[k].record) give(record.edges[k], values[size_t(gradient)]);
+      if (gradient >= 0 && record.edges[k].record) add_gradient(record.edges[k], values[size_t(gradient)]);
     }
   }
 
@@ -382,23 +383,23 @@ class Tape::Backward {
                          gradients[k].shape(), " ", gradients[k].dtype()),
                     "gradients");
       }
-      give(edges[k], copy_of(tape_.track(gradients[k], "gradients", k)));
+      add_gradient(edges[k], copy_of(tape_.track(gradients[k], "gradients", k)));
     }
   }
 
   Tape &tape_;
-  const Pass pass_;
+  const BackwardOptions options_;
   const bool was_recording_;
   std::vector<uint64_t> reached_;  // ascending
   std::set<uint64_t> seen_, wanted_, flows_;
   Values targets_;
   std::map<uint64_t, std::vector<int>> targets_of_;
   std::map<Key, Tracked> collected_;
-  std::map<Key, Values> given_;
+  std::map<Key, Values> gradients_;
 };
 
-void Tape::backward(const Arrays &heads, const Arrays &head_grads, const Pass &pass) {
-  Backward work(*this, pass);
+void Tape::backward(const Arrays &heads, const Arrays &head_grads, const BackwardOptions &options) {
+  Backward work(*this, options);
   work.prepare(heads, head_grads, nullptr);
   work.run();
   work.write_variables();
@@ -406,8 +407,8 @@ void Tape::backward(const Arrays &heads, const Arrays &head_grads, const Pass &p
 }
 
 Tape::Arrays Tape::gradients_of(const Arrays &heads, const Arrays &head_grads, const Arrays &variables,
-                                const Pass &pass) {
-  Backward work(*this, pass);
+                                const BackwardOptions &options) {
+  Backward work(*this, options);
   work.prepare(heads, head_grads, &variables);
   work.run();
   Arrays gradients = work.take_targets();

@@ -38,7 +38,7 @@ Symbol Tape::symbol(const NDArray &array) {
     waiting.pop_back();
     const auto found = records_.find(id);
     if (found == records_.end()) {
-      throw Error(Code::kState, "array: a backward pass that did not retain the graph has been through it", "array");
+      throw Error(Code::kState, "array: a backward pass without retain_graph has released its graph", "array");
     }
     if (!reached.insert(id).second) continue;
     for (const Edge &edge : found->second.edges) {
@@ -52,8 +52,8 @@ Symbol Tape::symbol(const NDArray &array) {
     const Record &record = records_.at(id);
     if (record.edges.empty() && !record.what.op) continue;  // a variable: its node is made where it is first read
     if (!record.what.op || record.what.backward) {
-      throw Error(Code::kUnsupported, text("array: it was made by ", record.name(), ", which no symbol can hold"),
-                  "array");
+      throw Error(Code::kUnsupported,
+                  text("array: it was made by ", record.name(), ", which cannot be a node of a symbol"), "array");
     }
     auto node = std::make_shared<Node>();
     node->op = record.what.op;

@@ -223,15 +223,15 @@ static void arrays_are_lent_for_the_call_alone(void **state) {
   ok(cohort_executor_forward(executor, 0));
   holds_free(output_of(executor, 0), 3, 12, 27);
   assert_non_null(self.kept);
-  fails(cohort_ndarray_read(self.kept, three, sizeof three), COHORT_ERROR_EXECUTION, "lent to a callback");
-  fails(cohort_ndarray_write(self.kept, three, sizeof three), COHORT_ERROR_EXECUTION, "lent to a callback");
-  fails(cohort_ndarray_fill(self.kept, 7), COHORT_ERROR_EXECUTION, "lent to a callback");
+  fails(cohort_ndarray_read(self.kept, three, sizeof three), COHORT_ERROR_EXECUTION, "valid only during a callback");
+  fails(cohort_ndarray_write(self.kept, three, sizeof three), COHORT_ERROR_EXECUTION, "valid only during a callback");
+  fails(cohort_ndarray_fill(self.kept, 7), COHORT_ERROR_EXECUTION, "valid only during a callback");
   ok(cohort_ndarray_slice(self.kept, 0, 2, &part));
-  fails(cohort_ndarray_fill(part, 7), COHORT_ERROR_EXECUTION, "lent to a callback");
-  fails(cohort_ndarray_copy_to(other, self.kept), COHORT_ERROR_EXECUTION, "lent to a callback");
+  fails(cohort_ndarray_fill(part, 7), COHORT_ERROR_EXECUTION, "valid only during a callback");
+  fails(cohort_ndarray_copy_to(other, self.kept), COHORT_ERROR_EXECUTION, "valid only during a callback");
   fails(cohort_operator_invoke("square", NULL, NULL, 0, &other, 1, &self.kept, 1, NULL, NULL), COHORT_ERROR_EXECUTION,
-        "lent to a callback");
-  fails(cohort_ndarray_read(self.kept, three, sizeof three), COHORT_ERROR_EXECUTION, "lent to a callback");
+        "valid only during a callback");
+  fails(cohort_ndarray_read(self.kept, three, sizeof three), COHORT_ERROR_EXECUTION, "valid only during a callback");
   holds_free(arg_of(executor, "data"), 1, 2, 3);
   cohort_ndarray_free(other);
   cohort_ndarray_free(part);

@@ -280,7 +280,7 @@ static void single_arrays_may_be_given_contexts(void **state) {
   executor = NULL;
   options.grad_contexts = defaults;
   fails(try_simple_bind(&executor, linear("1"), desc("data", SHAPE(2, 2), NULL), &options), COHORT_ERROR_UNSUPPORTED,
-        "'data' has its gradient on cpu(0) but itself on cpu(4)");
+        "gradient of 'data': expected cpu(4), the context of the argument, found cpu(0)");
   options.grad_contexts = NULL;
   options.num_ctx_groups = 0;
   fails(try_simple_bind(&executor, linear("1"), desc("data", SHAPE(2, 2), NULL), &options), COHORT_ERROR_DEVICE,

@@ -223,7 +223,7 @@ static void ranges_that_are_none_are_refused(void **state) {
   ok(cohort_arrays_create(&ranges));
   ok(cohort_arrays_add(ranges, "x", range));
   ok(cohort_arrays_add(ranges, "x", range));
-  fails(cohort_calibration_create_from(ranges, &calibration), COHORT_ERROR_NAME, "'x': it is there twice");
+  fails(cohort_calibration_create_from(ranges, &calibration), COHORT_ERROR_NAME, "'x': it is listed twice");
   fails(cohort_calibration_create_from(ranges, NULL), COHORT_ERROR_INVALID_ARGUMENT, "out_calibration");
   cohort_arrays_free(ranges);
   cohort_ndarray_free(range);

@@ -398,7 +398,7 @@ static void it_is_saved_with_the_states(void **state) {
     fails(cohort_optimizer_load_states_memory(restored, bytes, size), COHORT_ERROR_FORMAT, "2147483647 good updates");
   }
   memset(bytes + 8 + 4 + 4 + strlen("sgd/0/0") + 8, 0, 8);
-  fails(cohort_optimizer_load_states_memory(restored, bytes, size), COHORT_ERROR_FORMAT, "a loss scale of 0");
+  fails(cohort_optimizer_load_states_memory(restored, bytes, size), COHORT_ERROR_FORMAT, "invalid loss scale 0");
   free(bytes);
   cohort_group_free(first);
   cohort_group_free(second);

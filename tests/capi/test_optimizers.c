@@ -117,7 +117,7 @@ static void what_is_out_of_range_is_refused(void **state) {
       {"lbsgd", "batch_scale", "1.5", "a whole number of at least 0"},
       {"lbsgd", "warmup_epochs", "-1", "a whole number of at least 0"},
       {"lbsgd", "warmup_strategy", "cubic", "one of 'linear', 'power2', 'sqrt', 'lars', found 'cubic'"},
-      {"groupadagrad", "wd", "0.1", "expected 0, for it has no weight decay, found 0.1"},
+      {"groupadagrad", "wd", "0.1", "expected 0, as it has no weight decay, found 0.1"},
       {"sgld", "learning_rate", "-0.1", "expected at least 0"},
       {"sgld", "seed", "0.5", "a whole number"}};
   cohort_optimizer *none = NULL;

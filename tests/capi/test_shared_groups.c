@@ -260,7 +260,7 @@ static void contexts_are_those_of_the_shared_group(void **state) {
   char expected[256];
 
   (void)state;
-  snprintf(expected, sizeof(expected), "shared_group: expected contexts that its own (%s) begin with, found %s",
+  snprintf(expected, sizeof(expected), "shared_group: expected the first of its own contexts (%s), found %s",
            context_names(2), context_names(3));
   assert_ptr_equal(memory_of(one, COHORT_GROUP_PARAMS, 0, 0), memory_of(group, COHORT_GROUP_PARAMS, 0, 0));
   refused(group, network(), 3, desc("data", SHAPE(6, 2), NULL), PARAMS, COHORT_ERROR_INVALID_ARGUMENT, expected);

@@ -242,8 +242,8 @@ TEST(out_of_memory_errors_name_the_device_the_amount_and_the_purpose) {
     const Full full(kGpu0);
     const std::string error = error_of(bind, &code);
     CHECK(code == Code::kOutOfMemory);
-    check_has(error, "values between nodes: gpu(0): no room for ");
-    check_has(error, "the step that needs most is softmax 'before', with ");
+    check_has(error, "memory for intermediate values: gpu(0): no room for ");
+    check_has(error, "the largest step is softmax 'before', with ");
   }
   bind();
   // The device's own.

@@ -217,8 +217,9 @@ TEST(where_nccl_is_too_old_sums_are_made_on_the_host_and_the_reason_is_told) {
   same(trained_on(gpus({0, 1}), UpdateMode::kOnStore), trained_on(cpus(2), UpdateMode::kOnStore));
   set_log(nullptr, LogLevel::kWarning);
   CHECK_EQ(num_collectives(), 0u);
-  CHECK(told.find("sums are made on the host, for libnccl.so.2 is of version 20900, and must be of 21000 or later") !=
-        std::string::npos);
+  CHECK(
+      told.find("gradients are summed on the host: libnccl.so.2 is of version 20900, and must be of 21000 or later") !=
+      std::string::npos);
 }
 
 TEST(several_groups_sum_over_the_same_devices_at_once) {
