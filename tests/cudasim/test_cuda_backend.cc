@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA backend on the simulated runtime: order, lifetimes, failures, and what it leaves of the host's own CUDA.
+// The CUDA backend on the simulated runtime: order, lifetimes, failures, and the state of a host that uses CUDA itself.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace {
 const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1}, kGpu2{DeviceType::kGpu, 2},
     kGpu3{DeviceType::kGpu, 3};
 
-// The last thing that a process does which ends with work: others look at what is left.
+// How a process exits that ends with unfinished work; other processes check the outcome.
 bool ends_with_work = false;
 const struct Last {
   ~Last() {
@@ -31,9 +31,9 @@ const struct Last {
   }
 } last;
 
-// Convolutions of our own are tested here; test_cuda_convolution has cuDNN's.
+// This file tests our own convolutions; test_cuda_convolution tests those of cuDNN.
 [[maybe_unused]] const int without_cudnn = setenv("CUDASIM_CUDNN", "8907", /* overwrite */ 0);
-const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
+const auto seed_anew = CONTROL(cudasim_seed);  // before the first use of a device
 
 NDArray random_on(const Context &context, const Shape &shape, uint64_t seed, Dtype dtype = Dtype::kFloat32) {
   const NDArray array = NDArray::create(shape, dtype, kCpu);
@@ -78,7 +78,8 @@ Bound bind_on(const Context &context, const Symbol &symbol, const std::vector<ND
   return bound;
 }
 
-// Outputs and gradients of a pass on a GPU are those on the CPU. The head gradients come last; none: a loss.
+// Checks that outputs and gradients of a pass on a GPU equal those on the CPU. Head gradients come last; none for a
+// loss.
 void same_on_both(const Symbol &symbol, const std::vector<NDArray> &args, const NDArray &head = NDArray()) {
   const Bound gpu = bind_on(kGpu0, symbol, args), cpu = bind_on(kCpu, symbol, args);
   for (const Bound *bound : {&gpu, &cpu}) {
@@ -99,14 +100,14 @@ Symbol node(const std::string &op, const AttrMap &attrs, const std::vector<std::
 
 }  // namespace
 
-// ---- what is the host's own; the first test, as no device is in use yet
+// ---- the state of the host; must be the first test, while no device is in use
 
 TEST(the_hosts_context_is_restored_and_no_other_is_created) {
   const auto use = [] {
     const NDArray x = random_on(kGpu1, {8}, 1);
     const NDArray y = invoke("square", {}, {x}, {}, kGpu1)[0];
     values(y);
-    std::vector<std::shared_ptr<void>> pinned;  // more than is kept
+    std::vector<std::shared_ptr<void>> pinned;  // more than the cache keeps
     for (int i = 0; i < 5; ++i) pinned.push_back(get_device(kGpu1)->host_memory(size_t(64) << 20));
   };
   const auto current = CONTROL(cudasim_current_context);
@@ -156,7 +157,7 @@ TEST(a_product_whose_bias_the_library_refuses_is_added_to_apart) {
   CHECK(CONTROL(cudasim_num_cublas_handles)() <= 4);
 }
 
-// Its algorithm is found before it is known where the bias lies.
+// The algorithm is chosen at bind, before the address of the bias is known.
 TEST(a_bias_may_begin_anywhere_in_an_array) {
   for (const int64_t first : {0, 4, 5}) {
     std::vector<NDArray> results;
@@ -214,7 +215,7 @@ TEST(softmax_output_is_that_of_the_cpu) {
   }
 }
 
-// Shapes of up to six axes, each of which one, the other or both operands have.
+// Shapes of up to six axes, each in one operand, in the other, or in both.
 TEST(arrays_without_elements_are_not_indexed) {
   const auto zeros = [](const Shape &shape) {
     const NDArray array = NDArray::create(shape, Dtype::kFloat32, kCpu);
@@ -271,7 +272,7 @@ TEST(reductions_are_those_of_the_cpu) {
       {"()", {1}}, {"(1,)", {3, 1, 5, 2}}, {"(0,3)", {4, 1, 2}}, {"(4,)", {3, 4, 1, 5}}, {"(2,)", {3, 4, 5, 2}}};
   for (const char *op : {"sum", "mean", "prod", "nansum", "nanprod", "max", "min", "norm"}) {
     for (const auto &[axis, result] : axes) {
-      if (std::string(op) == "norm" && axis[1] == '0') continue;  // of one axis or all
+      if (std::string(op) == "norm" && axis[1] == '0') continue;  // norm takes one axis or all
       same_on_both(node(op, {{"axis", axis}}, {"x"}), {random_on(kCpu, shape, 1)}, random_on(kCpu, result, 2));
     }
   }
@@ -279,7 +280,7 @@ TEST(reductions_are_those_of_the_cpu) {
   same_on_both(node("sum", {}, {"x"}), {random_on(kCpu, {700, 3}, 1)}, random_on(kCpu, {1}, 2));
 }
 
-// More than a tile in each direction, with tails.
+// More than one tile in each direction, with partial tiles.
 TEST(convolutions_over_several_tiles_are_those_of_the_cpu) {
   const auto conv = [](const char *op, const AttrMap &attrs) { return node(op, attrs, {"x", "w", "b"}); };
   const NDArray x = random_on(kCpu, {2, 10, 9, 8}, 1), w = random_on(kCpu, {70, 10, 3, 3}, 2);
@@ -299,7 +300,7 @@ TEST(convolutions_over_several_tiles_are_those_of_the_cpu) {
 
 TEST(groups_of_few_channels_alone_are_left_to_tiles) {
   AttrMap attrs{{"kernel", "(3,3)"}, {"num_filter", "16"}, {"no_bias", "1"}};
-  // Forward and backward, by that kernel or by cuDNN, where it is there.
+  // Forward and backward use that kernel, or cuDNN if it is installed.
   const auto are_by = [&](const std::string &kernel, const Shape &data, const Shape &filters) {
     const Bound bound =
         bind_on(kGpu0, node("Convolution", attrs, {"x", "w"}), {random_on(kCpu, data, 1), random_on(kCpu, filters, 2)});
@@ -359,7 +360,7 @@ TEST(gradients_of_several_uses_are_summed_as_on_the_cpu) {
 
 // ---- order and lifetimes
 
-// Values cross to the GPU and back, forward and backward, by the GPU's queue.
+// Values are copied to the GPU and back, forward and backward, by the queue of the GPU.
 TEST(a_network_over_a_cpu_and_a_gpu_gives_what_one_device_gives) {
   const auto part = [](const std::string &group, const std::string &op, AttrMap attrs, const Symbol &input,
                        const std::string &name) {
@@ -406,7 +407,7 @@ TEST(copies_from_and_to_the_host_do_not_make_the_caller_wait) {
   const std::shared_ptr<Memory> there = device->allocate(1 << 20);
   const auto host = std::make_shared<std::vector<char>>(1 << 20, 'a'),
              back = std::make_shared<std::vector<char>>(1 << 20);
-  CONTROL(cudasim_stop_device)(0, 1);  // who waits for it finds that it does not come to an end
+  CONTROL(cudasim_stop_device)(0, 1);  // a wait for it would not end
   queue->copy(there->data(), host->data(), host->size(), host);
   queue->copy(back->data(), there->data(), back->size(), back);
   CHECK(!queue->idle());
@@ -427,7 +428,7 @@ TEST(a_released_executor_ends_without_a_wait) {
   CHECK_EQ(in_use(1), before);
 }
 
-// However long it takes to let go of that.
+// Even if releasing that memory takes long.
 TEST(allocations_wait_for_memory_that_finished_work_holds) {
   struct Held {
     std::shared_ptr<Memory> memory;
@@ -448,7 +449,7 @@ TEST(allocations_wait_for_memory_that_finished_work_holds) {
   CONTROL(cudasim_set_memory)(size_t(1) << 30);
 }
 
-// By way of the host, whose memory is written and read in the order of the two queues.
+// The copy goes through host memory, which is written and read in the order of the two queues.
 TEST(arrays_go_from_gpu_to_gpu_while_nobody_waits) {
   for (int seed = 0; seed < 12; ++seed) {
     seed_anew(uint64_t(seed));
@@ -464,7 +465,7 @@ TEST(arrays_go_from_gpu_to_gpu_while_nobody_waits) {
   }
 }
 
-// A process may have some 65,000 mappings; what one device's kernels touch without a pause was two for each array.
+// A process can have about 65,000 mappings; the simulator needs two for each array that kernels access in a row.
 TEST(very_many_arrays_are_touched_one_after_the_other) {
   seed_anew(2);
   const NDArray x = random_on(kGpu0, {1, 36000}, 1);
@@ -474,7 +475,7 @@ TEST(very_many_arrays_are_touched_one_after_the_other) {
   for (const size_t i : {size_t(0), all.size() / 2, all.size() - 1}) CHECK_NEAR(values(parts[i])[0], all[i], 0);
 }
 
-// One thread waits again and again while another one enqueues work and lets go of its arrays.
+// One thread waits repeatedly while another one enqueues work and releases its arrays.
 TEST(a_wait_does_not_free_work_enqueued_meanwhile) {
   seed_anew(2);
   const std::shared_ptr<Queue> queue = get_device(kGpu0)->create_queue(QueueOptions());
@@ -538,7 +539,8 @@ TEST(whichever_call_of_cuda_fails_it_is_an_error_and_all_goes_on_afterwards) {
   CONTROL(cudasim_reports)();
 }
 
-// A host that uses CUDA itself, on another device: after each of our calls, and whichever call of CUDA fails in them.
+// The host uses CUDA itself, on another device. Checked after each of our calls, and for each CUDA call that can fail
+// in them.
 TEST(the_hosts_context_and_last_error_are_as_they_were_whatever_fails) {
   const auto fail_call = CONTROL(cudasim_fail_call);
   const auto current = CONTROL(cudasim_current_context);
@@ -549,7 +551,7 @@ TEST(the_hosts_context_and_last_error_are_as_they_were_whatever_fails) {
     void *const own = CONTROL(cudasim_create_context)(3);
     const auto look = [&] { kept = kept && current() == own, clean = clean && last_error() == 0; };
     for (uint64_t nth = 0; nth < 200; ++nth) {
-      fail_call(nth, nth % 2 ? 2 : 999);  // the first time none
+      fail_call(nth, nth % 2 ? 2 : 999);  // the first time no call fails
       try {
         const NDArray x = random_on(kGpu1, {4, 3}, 1), head = random_on(kGpu1, {4, 2}, 4);
         look();
@@ -565,7 +567,7 @@ TEST(the_hosts_context_and_last_error_are_as_they_were_whatever_fails) {
       } catch (const Error &) {
         ++num_failed;
       }
-      look();  // all of it has been let go of
+      look();  // everything has been released
     }
     fail_call(0, 0);
     CONTROL(cudasim_destroy_context)(own);
@@ -591,7 +593,7 @@ TEST(a_device_that_breaks_says_so_and_leaves_its_arrays_marked_and_others_alone)
   CHECK_EQ(values(here.exec->outputs()[0]).size(), size_t(64));
 }
 
-// Functions of the host that the driver comes to after their device has failed, or never.
+// Host functions that the driver calls after their device has failed, or never.
 TEST(a_failed_device_writes_to_no_memory_that_was_freed) {
   seed_anew(2);
   struct Copied {
@@ -605,7 +607,7 @@ TEST(a_failed_device_writes_to_no_memory_that_was_freed) {
   const std::shared_ptr<Queue> queue = device->create_queue(QueueOptions());
   const std::shared_ptr<Memory> there = device->allocate(1000);
   std::vector<std::shared_ptr<Copied>> read;
-  CONTROL(cudasim_stop_device)(2, 1);  // nothing is done before it breaks
+  CONTROL(cudasim_stop_device)(2, 1);  // no work runs before it breaks
   for (int i = 0; i < 20; ++i) {
     read.push_back(std::make_shared<Copied>());
     queue->copy(read.back()->bytes.data(), there->data(), 1000, read.back(), failed);
@@ -620,7 +622,7 @@ TEST(a_failed_device_writes_to_no_memory_that_was_freed) {
   }
   CONTROL(cudasim_stop_device)(2, 0);
   const NDArray here = random_on(kGpu0, {4}, 1);
-  for (int i = 0; i < 200; ++i) values(here.copy_to(kCpu));  // each lets the streams go on
+  for (int i = 0; i < 200; ++i) values(here.copy_to(kCpu));  // each call lets the streams run
   for (const auto &copied : read) CHECK(copied->bytes == std::vector<char>(1000, 'b'));
 }
 
@@ -654,7 +656,7 @@ TEST(steps_are_shown_beside_the_rates_of_the_device) {
   CHECK(text.find("FullyConnected 'node' by cublaslt: 134.218 MFLOP, 4.719 MB, 2.01 us by flops") != std::string::npos);
 }
 
-// A trace has the host's time for a step, which is not held against what the device would take.
+// A trace has the host's time of a step, which must not be compared with the least time on the device.
 TEST(a_trace_shows_the_least_time_a_device_would_take) {
   const Bound bound = bind_on(kGpu0, node("FullyConnected", {{"num_hidden", "64"}, {"no_bias", "1"}}, {"x", "w"}),
                               {random_on(kCpu, {1024, 1024}, 1), random_on(kCpu, {64, 1024}, 2)});
@@ -690,7 +692,7 @@ TEST(the_rates_of_a_blackwell_device_are_known) {
   CHECK_EQ(now().flops_per_s, before.flops_per_s);
 }
 
-// By NVIDIA's data sheets, of the H100 at the clock that its units for products have at most.
+// From NVIDIA's data sheets; for the H100 at the highest clock of its tensor cores.
 TEST(rates_of_tf32_are_those_of_data_sheets) {
   const auto be = CONTROL(cudasim_set_machine);
   const auto now = [] { return get_device(kGpu1)->rates(1).tf32_flops_per_s / 1e12; };
@@ -702,7 +704,7 @@ TEST(rates_of_tf32_are_those_of_data_sheets) {
   be(90, 132, 1980000, 2619000, 5120);
 }
 
-// On a device so slow that it is products that take the time: 256 in float32 a microsecond.
+// On a device so slow that products dominate the time: 256 float32 operations per microsecond.
 TEST(products_are_held_against_the_rate_of_the_units_that_make_them) {
   const auto be = CONTROL(cudasim_set_machine);
   be(90, 1, 1000, 2619000, 5120);
@@ -726,7 +728,7 @@ TEST(products_are_held_against_the_rate_of_the_units_that_make_them) {
   CHECK(has(product(Dtype::kFloat32, true), " 256.00 us by flops"));
   for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16})
     for (const bool tf32 : {false, true}) CHECK(has(product(dtype, tf32), " 128.00 us by flops"));
-  // Loops of our own round nothing to TF32.
+  // Our own kernels round nothing to TF32.
   const AttrMap each{{"kernel", "(3,3)"}, {"num_filter", "16"}, {"num_group", "16"}, {"no_bias", "1"}};
   const auto apart = [&](bool tf32) {
     const std::string text =
@@ -766,7 +768,7 @@ static void end_with_work() {
 }
 
 TEST(a_process_may_end_with_work_that_is_not_done) {
-  // Nor does it call CUDA any more.
+  // It makes no CUDA call after that.
   const std::string command =
       "said=$('" + own_path() + "' end_with_work 2>&1) && case $said in *cudasim:*) false ;; esac";
   CHECK_EQ(std::system(command.c_str()), 0);

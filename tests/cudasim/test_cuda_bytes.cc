@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers on bytes on the simulated runtime: products of bytes, whose sums are to be the CPU's to the bit whichever way
-// they are computed, and networks that are bound to compute in int8.
+// Layers on bytes on the simulated runtime: products of bytes, whose sums must equal those of the CPU to the bit by
+// every method, and networks that are bound to compute in int8.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -16,7 +16,7 @@ using namespace cohort;
 namespace {
 
 const Context kCpu, kGpu{DeviceType::kGpu, 0};
-const auto reports = CONTROL(cudasim_reports);  // before any device is asked for
+const auto reports = CONTROL(cudasim_reports);  // before the first use of a device
 
 NDArray array_of(const Shape &shape, Dtype dtype, const std::function<int(std::mt19937 &)> &draw, unsigned seed = 1) {
   std::mt19937 random(seed);
@@ -119,7 +119,7 @@ TEST(layers_of_any_size_are_those_of_the_cpu) {
   }
 }
 
-// By the tiles, where the library takes no such address.
+// The tiles compute it, as the library refuses such an address.
 TEST(bytes_may_begin_anywhere_in_an_array) {
   for (const int64_t first : {0, 4, 5}) {
     const NDArray data = any_bytes({400}, Dtype::kUint8, 1).slice(first, first + 96).reshape({3, 32});
@@ -136,7 +136,7 @@ TEST(bytes_may_begin_anywhere_in_an_array) {
   CHECK_EQ(std::string(reports()), "");
 }
 
-// More columns than are gathered at a time: stretches begin and end within a sample.
+// More columns than are gathered at a time: chunks begin and end within a sample.
 TEST(columns_are_gathered_in_chunks) {
   same_on_both({"_contrib_quantized_conv",
                 {{"kernel", "(3,)"}, {"num_filter", "1"}, {"pad", "(1,)"}},
@@ -191,7 +191,7 @@ Symbol layer(const std::string &name, const Symbol &data, const std::string &fil
               {data, Symbol::variable(name + "_weight"), Symbol::variable(name + "_bias")});
 }
 
-// Sums, relu and clip behind layers of several kinds, both poolings, and a layer on what they leave.
+// Sums, relu and clip after layers of several kinds, both poolings, and a layer on their outputs.
 Symbol network() {
   const Symbol first = node("relu", "bent", {}, {layer("first", Symbol::variable("data"), "16", "1")});
   const Symbol deep = node("clip", "cut", {{"a_min", "-1"}, {"a_max", "6"}}, {layer("deep", first, "16", "16")});
@@ -241,7 +241,7 @@ std::vector<float> answer_of(const std::shared_ptr<Executor> &executor) {
 
 }  // namespace
 
-// Its layers have their sums, relu and clip in them, though no layer on floats has.
+// Sums, relu and clip are fused into its layers, unlike in layers on floats.
 TEST(a_network_in_int8_gives_what_it_gives_on_the_cpu) {
   for (const auto method : {Calibration::Method::kMinMax, Calibration::Method::kEntropy}) {
     const auto wide = bound(kCpu, nullptr);
@@ -257,9 +257,9 @@ TEST(a_network_in_int8_gives_what_it_gives_on_the_cpu) {
       off = std::max(off, std::fabs(found[i] - exact[i]));
     }
     CHECK(off > 0);
-    // Entropy cuts off the most of numbers that are as few and as even as these.
+    // Calibration by entropy would cut off most of numbers that are so few and even.
     if (method == Calibration::Method::kMinMax) CHECK(off < 0.05f * largest);
-    // A processor that has no units for products of bytes computes in floats.
+    // A processor without instructions for products of bytes computes in floats.
     if (count_of(cpu->debug_text(), "Computes in int8") == 7) CHECK(far <= 1e-6f * largest);
   }
   CHECK_EQ(std::string(reports()), "");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions on the simulated runtime, by its double of cuDNN: what serves, and that results are those of the CPU.
+// Convolutions on the simulated runtime, with its simulated cuDNN: which kernel is chosen, and that results equal the
+// CPU's.
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -19,7 +20,7 @@ namespace {
 const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1};
 
 [[maybe_unused]] const int cudnn_is_there = setenv("CUDASIM_CUDNN", "92600", /* overwrite */ 0);  // with any seed
-const auto reports = CONTROL(cudasim_reports);  // before any device is asked for
+const auto reports = CONTROL(cudasim_reports);  // before the first use of a device
 const auto num_convolutions = CONTROL(cudasim_num_convolutions);
 const auto num_descriptors = CONTROL(cudasim_num_cudnn_descriptors);
 
@@ -46,7 +47,7 @@ double farthest(const NDArray &found, const NDArray &expected) {
   return most;
 }
 
-// Sums of float32 in another order, rounded to 16 bits.
+// The tolerance for sums of float32 in another order, rounded to 16 bits.
 double tolerance(Dtype dtype) { return dtype == Dtype::kFloat16 ? 0x1p-10 : dtype == Dtype::kBfloat16 ? 0x1p-7 : 1e-5; }
 
 struct Case {
@@ -197,7 +198,7 @@ TEST(repeated_passes_are_replayed_with_the_same_numbers) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-// Views begin at any element.
+// Arrays are views that begin at any element.
 TEST(arrays_that_begin_anywhere_are_taken) {
   const auto within = [](const Context &context, const Shape &shape, uint64_t seed, int64_t first) {
     return random_of({shape.size() + 8}, seed).copy_to(context).slice(first, first + shape.size()).reshape(shape);
@@ -230,7 +231,7 @@ TEST(factors_are_rounded_to_tf32_where_that_is_allowed_alone) {
   }
 }
 
-// ---- which kernel serves
+// ---- which kernel is chosen
 
 namespace {
 
@@ -251,7 +252,7 @@ KernelChoice choice_for(const Shape &data, const Shape &weight, const Shape &res
 
 }  // namespace
 
-// By a process of its own, which is told so before it starts.
+// Runs in a process of its own, with the setting in its environment.
 TEST(where_cudnn_is_too_old_other_kernels_serve_and_the_reason_is_known) {
   if (std::string(std::getenv("CUDASIM_CUDNN")) != "8907") {
     CHECK(passes_again_with("CUDASIM_CUDNN=8907", __func__));
@@ -347,7 +348,7 @@ TEST(several_threads_run_a_plan_at_once) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-// A handle is one thread's at a time, and plans end as modules do: on their device.
+// One thread at a time uses a handle, and plans are destroyed on their device, like modules.
 TEST(plans_are_created_and_freed_while_another_thread_runs_some) {
   std::atomic<bool> stop{false};
   std::thread other([&] {
@@ -394,7 +395,7 @@ TEST(a_call_of_cudnn_that_fails_is_an_error_with_the_nodes_name) {
     CHECK(what.find("Convolution 'node': ") != std::string::npos);
   }
   CHECK(num_named >= 1);
-  for (int times = 8;; --times) {  // queues have something to say of what has failed
+  for (int times = 8;; --times) {  // queues still report earlier failures
     try {
       const Bound anew = bind_on(kGpu0, of);
       anew.pass();
@@ -405,14 +406,14 @@ TEST(a_call_of_cudnn_that_fails_is_an_error_with_the_nodes_name) {
   }
 }
 
-// While a kernel is made, too, wherever it is that memory lacks or the device fails.
+// Also while a kernel is made: an allocation or the device may fail at any call.
 TEST(a_call_that_fails_at_bind_is_an_error_and_leaves_nothing) {
   const auto fail_call = CONTROL(cudasim_fail_call);
-  wait_until_released();  // of the passes before
+  wait_until_released();  // memory of the passes before
   const int before = num_descriptors();
   int num_failed = 0;
   for (uint64_t nth = 1; nth < 60; ++nth) {
-    const int64_t side = 8 + int64_t(nth);  // a plan of its own
+    const int64_t side = 8 + int64_t(nth);  // a size without a plan yet
     fail_call(nth, nth % 2 ? 2 : 999);      // cudaErrorMemoryAllocation, cudaErrorUnknown
     try {
       const KernelChoice choice = choice_for({1, 4, side, 8}, {3, 4, 3, 3}, {1, 3, side - 2, 6}, Dtype::kFloat32,

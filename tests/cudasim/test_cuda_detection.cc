@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of detection and flow that read images at places which arrays say: results and gradients of their kernels
-// are those of the CPU's, and the same bits each time.
+// Operators of detection and flow that read images at places given by arrays: results and gradients equal those of the
+// CPU, with the same bits each time.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -15,20 +15,20 @@ using namespace cohort;
 namespace {
 
 const Context kCpu, kGpu0{DeviceType::kGpu, 0};
-const auto reports = CONTROL(cudasim_reports);  // before any device is asked for
+const auto reports = CONTROL(cudasim_reports);  // before the first use of a device
 const auto seed_anew = CONTROL(cudasim_seed);
 
 struct Input {
   Shape shape;
   double low = -1, high = 1;
-  std::vector<double> values = {};  // in place of what lies between
+  std::vector<double> values = {};  // in place of random values in that range
 };
 
 struct Case {
   std::string op;
   AttrMap attrs;
   std::vector<Input> inputs;
-  std::string fixed = "";  // inputs without a gradient: digits
+  std::string fixed = "";  // the digits of inputs without a gradient
 };
 
 NDArray array_of(const Input &input, uint64_t seed, Dtype dtype) {
@@ -54,7 +54,7 @@ std::vector<double> values(const NDArray &array) {
   return all;
 }
 
-// Output and gradients of `passes` passes, which are the same each time.
+// Output and gradients of `passes` passes; checks that they are the same each time.
 std::vector<std::vector<double>> results(const Context &context, const Case &of, Dtype dtype, int passes) {
   std::vector<Symbol> variables;
   std::vector<NDArray> args, grads;
@@ -84,7 +84,7 @@ std::vector<std::vector<double>> results(const Context &context, const Case &of,
   return found;
 }
 
-// Sums in another order; of 16-bit floats columns are rounded, too, each term by half a unit of its own.
+// The tolerance: sums run in another order; with 16-bit floats also the columns are rounded, each term by half a unit.
 double tolerance(Dtype dtype) {
   switch (dtype) {
     case Dtype::kFloat16:
@@ -169,7 +169,7 @@ TEST(convolutions_whose_windows_move_are_those_of_the_cpu) {
       same_in_all_types(deformable(modulated, groups, {2, 4, 5, 6}, {2, 24, 5, 4}, -1.7, 1.7, {4, 2, 3, 2}));
       same_in_all_types(deformable(modulated, dilated, {3, 4, 7, 8}, {3, 24, 3, 10}, -9, 9, {6, 2, 2, 3}));
       same_in_all_types(deformable(modulated, one, {2, 5, 4, 4}, {2, 2, 4, 4}, -3, 3, {2, 5, 1, 1}));
-      // More channels than a thread takes; all windows at one place, where none of them lies, and as they were.
+      // More channels than one thread handles; all windows moved to one place, moved outside, and unmoved.
       for (const auto &[low, high] : {std::pair<double, double>{-1, 1}, {100, 200}, {0, 1e-9}}) {
         same_in_all_types(deformable(modulated, wide, {1, 20, 4, 5}, {1, 18, 4, 5}, low, high, {3, 20, 3, 3}));
       }
@@ -184,7 +184,7 @@ TEST(convolutions_whose_windows_move_are_those_of_the_cpu) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-// By several samples at a time, the last time by fewer; and a sample by several times some places.
+// Chunks of several samples, the last with fewer; and chunks of some places of one sample.
 TEST(convolutions_whose_windows_move_are_cut_where_they_are_large) {
   const AttrMap large = {{"kernel", "(7, 7)"}, {"pad", "(3, 3)"}, {"num_filter", "1"}, {"no_bias", "1"}};
   same_on_both(deformable(false, large, {5, 64, 36, 36}, {5, 98, 36, 36}, -3, 3, {1, 64, 7, 7}), Dtype::kFloat64, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong on a GPU, on the simulated runtime: that errors name the device and whose work it was, that what was
-// not written is marked, that everything can be let go of then; and what a driver that cannot be used says. Each device
-// breaks once: others stay whole.
+// Failures of a GPU on the simulated runtime: errors name the device and the work, unwritten arrays are marked,
+// everything can still be freed; and the error of an unusable driver. Each device breaks once, and the others keep
+// working.
 #include <cohort/cohort.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ using namespace cohort;
 
 namespace {
 
-const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
+const auto seed_anew = CONTROL(cudasim_seed);  // before the first use of a device
 const auto fail_call = CONTROL(cudasim_fail_call);
 const auto num_objects = CONTROL(cudasim_num_objects);
 const auto num_replays = CONTROL(cudasim_num_replays);
@@ -92,14 +92,14 @@ void check_has(const std::string &text, const std::string &part) {
   if (!has(text, part)) unit::fail(__FILE__, __LINE__, "'" + text + "' has no '" + part + "'");
 }
 
-// A node, a parameter, an operator or a copy; events that order queues are nobody's.
+// Names a node, a parameter, an operator or a copy; events between queues belong to none.
 bool says_whose(const std::string &error) {
   for (const char *whose : {"'", "operator ", "copy", "wait", "in cudaEvent"})
     if (has(error, whose)) return true;
   return false;
 }
 
-// A place that has no memory left but a little.
+// Leaves only a little memory free on a device.
 struct Full {
   explicit Full(const Context &context, size_t room = 1) : context(context) {
     release_invoked();
@@ -110,7 +110,7 @@ struct Full {
   const Context context;
 };
 
-// All that is read, one after the other: what was not written says so.
+// Reads every array: unwritten ones give an error.
 size_t num_marked(const Group &group, GroupList list) {
   size_t count = 0;
   for (size_t i = 0; i < group.num_arrays(list); ++i) count += group.array(list, i, 0).failed() ? 1 : 0;
@@ -121,12 +121,13 @@ size_t num_marked(const Group &group, GroupList list) {
 
 // ---- errors
 
-// Every call in turn, in passes that go step by step, are recorded and replayed, and in what goes with them.
+// Fails every call in turn, in passes that run step by step, are recorded, and are replayed, and in the calls around
+// them.
 TEST(whichever_call_fails_the_error_names_the_device_and_the_work) {
   seed_anew(2);
   for (const bool replays : {false, true}) {
     replay(replays);
-    for (const int num_before : {0, 2, 3}) {  // then it is new, recorded, replayed
+    for (const int num_before : {0, 2, 3}) {  // then the program is new, recorded, or replayed
       int num_errors = 0;
       for (uint64_t nth = 1; nth < 60; ++nth) {
         const auto group = group_on(kGpu1);
@@ -146,7 +147,7 @@ TEST(whichever_call_fails_the_error_names_the_device_and_the_work) {
         fail_call(0, 0);
         try {
           group->wait();
-        } catch (const Error &) {  // what came after the first
+        } catch (const Error &) {  // errors after the first one
         }
         if (error.empty()) continue;
         ++num_errors;
@@ -171,7 +172,7 @@ TEST(a_fault_in_a_replayed_graph_names_the_device_the_pass_and_its_first_and_las
     for (int i = 0; i < 4; ++i) step(*group, optimizer);
     group->wait();
     const uint64_t before = num_replays();
-    CONTROL(cudasim_stop_device)(where.id, 1);  // nothing is done before it breaks
+    CONTROL(cudasim_stop_device)(where.id, 1);  // no work runs before it breaks
     step(*group, optimizer);
     CHECK_EQ(num_replays() - before, replays ? 3u : 0u);
     const NDArray beside = NDArray::create(Shape{4}, Dtype::kFloat32, kGpu0);
@@ -181,14 +182,14 @@ TEST(a_fault_in_a_replayed_graph_names_the_device_the_pass_and_its_first_and_las
     check_has(error, "CUDA: an illegal memory access was encountered on " + name + ", in ");
     check_has(error, "forward (FullyConnected 'one' to SoftmaxOutput 'softmax'), backward (");
     check_has(error, "), update (sgd 'two_weight' to sgd 'one_bias') or other work of that device");
-    // All that it should have written is marked.
+    // All its outputs are marked.
     CHECK_EQ(num_marked(*group, GroupList::kOutputs), 1u);
     CHECK_EQ(num_marked(*group, GroupList::kParams), group->num_arrays(GroupList::kParams));
     CHECK_EQ(num_marked(*group, GroupList::kGrads), group->num_arrays(GroupList::kGrads));
     CHECK_EQ(num_marked(*group, GroupList::kAux), group->num_arrays(GroupList::kAux));
     const NDArray output = group->array(GroupList::kOutputs, 0, 0);
     check_has(error_of([&] { output.copy_to(kCpu).wait(); }), name);
-    // Later calls say so, those on other devices do not.
+    // Later calls give the error; calls on other devices do not.
     for (int i = 0; i < 2; ++i) {
       const std::string later = error_of([&] {
         forward(*group);
@@ -222,14 +223,14 @@ TEST(out_of_memory_errors_name_the_device_the_amount_and_the_purpose) {
     check_has(applied, "operator square: gpu(0): no room for 4000 bytes");
   }
   {
-    const Full full(kGpu0, 100);  // outputs have room
+    const Full full(kGpu0, 100);  // enough for the outputs
     check_has(error_of([] { group_on(kGpu0); }), "shared array 'data': gpu(0): no room for 120 bytes");
   }
   {
     const Full full(kGpu0, 300);
     check_has(error_of([] { group_on(kGpu0); }), "'one_weight': gpu(0): no room for 140 bytes");
   }
-  // Room for all arrays of an executor, and none for what lies between its nodes.
+  // Memory for all arrays of an executor, but not for the values between its nodes.
   const Symbol net = layer("softmax", {}, "after", layer("softmax", {}, "before", Symbol::variable("x")));
   const std::vector<NDArray> args{NDArray::create(Shape{100, 10}, Dtype::kFloat32, kGpu0)};
   ExecutorOptions options;
@@ -246,7 +247,7 @@ TEST(out_of_memory_errors_name_the_device_the_amount_and_the_purpose) {
     check_has(error, "the largest step is softmax 'before', with ");
   }
   bind();
-  // The device's own.
+  // Memory that the device itself allocates.
   const size_t in_use = CONTROL(cudasim_bytes_in_use)(0);
   CONTROL(cudasim_set_memory)(in_use + 2000);
   const std::string device = error_of([&] { invoke("square", {}, {kept}, {}, kGpu0); }, &code);
@@ -255,9 +256,9 @@ TEST(out_of_memory_errors_name_the_device_the_amount_and_the_purpose) {
   check_has(device, "operator square: gpu(0): no memory for 4000 bytes; ");
 }
 
-// A copy of it that is queued, and an operator; before or after the device is found to have failed.
+// By a queued copy and by an operator, before and after the failure of the device is detected.
 TEST(outputs_of_failed_work_are_marked_and_every_handle_can_be_freed) {
-  if (!std::getenv("COHORT_TEST_BROKEN")) {  // it breaks a device that others use
+  if (!std::getenv("COHORT_TEST_BROKEN")) {  // breaks a device that other tests use
     for (const char *seed : {"2", "3", "4"})
       CHECK(passes_again_with(std::string("COHORT_TEST_BROKEN=1 CUDASIM_SEED=") + seed, __func__));
     return;
@@ -338,7 +339,7 @@ TEST(outputs_of_failed_work_are_marked_and_every_handle_can_be_freed) {
 
 // ---- events
 
-// Streams, graphs and events that are alive; those that stand for work are taken up again when it is done.
+// Counts streams, graphs and events alive; events of finished work are reused.
 TEST(events_are_used_again_and_stay_few_however_many_steps_there_are) {
   replay(true);
   for (const uint64_t seed : {2, 3}) {
@@ -355,7 +356,7 @@ TEST(events_are_used_again_and_stay_few_however_many_steps_there_are) {
         if (i % between_waits == between_waits - 1) one->wait(), two->wait(), a.wait();
       }
     };
-    steps(60, 30);  // more at once than later, however far the queues come meanwhile
+    steps(60, 30);  // more at once than later, independent of the progress of the queues
     wait_until_released();
     const int before = num_objects();
     steps(unit::kSanitized ? 100 : 1000, 10);
@@ -379,7 +380,7 @@ TEST(a_reused_event_still_blocks_streams_that_wait_for_its_earlier_record) {
       const auto from = std::make_shared<std::vector<char>>(1 << 16, char('a' + i));
       const auto to = std::make_shared<std::vector<char>>(1 << 16);
       first->copy(there->data(), from->data(), from->size(), from);
-      second->wait(first->record());  // which lets go of it at once
+      second->wait(first->record());  // releases the event at once
       for (int k = 0; k < 8; ++k) third->record();
       second->copy(to->data(), there->data(), to->size(), to);
       first->wait(second->record());
@@ -391,9 +392,9 @@ TEST(a_reused_event_still_blocks_streams_that_wait_for_its_earlier_record) {
   }
 }
 
-// ---- what cannot be used
+// ---- unusable drivers
 
-// By processes of their own, which are told so before they start.
+// Runs in processes of their own, with the setting in their environment.
 TEST(a_driver_that_is_too_old_is_reported_at_the_first_context_and_all_else_works) {
   if (!std::getenv("CUDASIM_DRIVER")) {
     CHECK(passes_again_with("CUDASIM_DRIVER=12040", __func__));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups over GPUs on the simulated runtime: that they train as groups over processors do, sum by collective calls
-// while backward runs where they can, and say what is lost when a device is.
+// Groups over GPUs on the simulated runtime: they train like groups over processors, sum by collective calls while
+// backward runs if possible, and name a lost device.
 #include <unistd.h>
 
 #include <atomic>
@@ -26,15 +26,15 @@ using namespace cohort;
 
 namespace {
 
-const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
-// Where every device comes to every sum, they may take their time.
+const auto seed_anew = CONTROL(cudasim_seed);  // before the first use of a device
+// By default all devices reach every sum, so the time limit can be long.
 const int patience = setenv(kSumTimeout.name, "100", 1);
-// Where one does not, that is soon to be found: by groups that are made while this is there.
+// Sets a short time limit for groups made while it exists, for tests in which a device does not reach a sum.
 struct Impatience {
   Impatience() { change("5"); }
   ~Impatience() { change("100"); }
   static void change(const char *seconds) {
-    wait_until_released();  // communicators of the groups before
+    wait_until_released();  // releases communicators of earlier groups
     setenv(kSumTimeout.name, seconds, 1);
   }
 };
@@ -71,7 +71,7 @@ std::shared_ptr<Group> group_on(const std::vector<Context> &contexts) {
   options.contexts = contexts;
   options.param_names = {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"};
   options.num_threads = 1;
-  options.gradient_bucket_bytes = 1;  // a bucket for each layer
+  options.gradient_bucket_bytes = 1;  // one bucket per layer
   const auto layer = [](const char *name, int64_t units, const Symbol &input) {
     return Symbol::create("FullyConnected", {{"num_hidden", std::to_string(units)}}, name, {}, {input});
   };
@@ -200,7 +200,7 @@ TEST(where_there_can_be_no_collective_call_sums_are_made_on_the_host) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-// By a process of its own, which is told so before it starts.
+// Runs in a process of its own, with the setting in its environment.
 TEST(where_nccl_is_too_old_sums_are_made_on_the_host_and_the_reason_is_told) {
   if (!std::getenv("CUDASIM_NCCL")) {
     CHECK(passes_again_with("CUDASIM_NCCL=20900", __func__));
@@ -229,7 +229,7 @@ TEST(several_groups_sum_over_the_same_devices_at_once) {
     seed_anew(seed);
     const auto a = group_on(gpus({0, 1})), b = group_on(gpus({1, 0})), c = group_on(gpus({1, 2, 0}));
     const auto of_a = sgd(), of_b = sgd(), of_c = sgd();
-    for (uint64_t step = 0; step < 4; ++step) {  // nobody waits in between
+    for (uint64_t step = 0; step < 4; ++step) {  // no wait in between
       pass(*a, step);
       pass(*b, step);
       b->update(of_b, UpdateMode::kOnStore);
@@ -241,7 +241,7 @@ TEST(several_groups_sum_over_the_same_devices_at_once) {
     same(weights_of(*b), two);
     same(weights_of(*c), three);
   }
-  // And on threads of their own.
+  // Again, each on a thread of its own.
   std::vector<std::thread> threads;
   std::vector<std::vector<float>> found(3);
   for (size_t t = 0; t < found.size(); ++t)
@@ -309,11 +309,11 @@ TEST(sums_begin_in_backward_where_the_ones_before_were_wanted) {
     group->wait();
     return num_collectives() - before;
   };
-  CHECK_EQ(passes(), 0u);  // perhaps nobody ever asks
+  CHECK_EQ(passes(), 0u);  // the sums may never be read
   group->update(sgd(), UpdateMode::kOnStore);
   group->wait();
   CHECK_EQ(passes(), kNumParams);
-  CHECK_EQ(passes(), 0u);  // nobody has asked
+  CHECK_EQ(passes(), 0u);  // they have not been read
 }
 
 // As a host does that clips gradients between backward and update.
@@ -325,7 +325,7 @@ TEST(gradients_that_are_changed_after_backward_are_summed_as_they_are_then) {
       pass(*group, step);
       if (step > 1) group->array(GroupList::kGrads, 0, 1).fill(double(step));
       group->update(optimizer, step == 3 ? UpdateMode::kPerDevice : UpdateMode::kOnStore);
-      if (step == 1) group->update(optimizer, UpdateMode::kOnStore);  // once more from the same gradients
+      if (step == 1) group->update(optimizer, UpdateMode::kOnStore);  // a second update from the same gradients
     }
     group->wait();
     return weights_of(*group);
@@ -353,7 +353,7 @@ TEST(a_device_that_does_not_reach_a_sum_is_named_and_unwritten_arrays_are_marked
   group->wait();  // reported once
   const Batch batch(1);
   CHECK_THROWS(group->forward({batch.data}, {batch.label}, 1), Error, "gpu(1)");
-  // With weights set anew all goes on, by a new communicator.
+  // After new weights are set, training continues with a new communicator.
   set_weights(*group);
   train(*group, sgd(), UpdateMode::kOnStore);
   group->wait();
@@ -369,7 +369,7 @@ TEST(the_time_limit_of_a_sum_may_be_as_long_as_one_likes) {
   group->wait();
   CONTROL(cudasim_stop_device)(1, 1);
   train(*group, optimizer, UpdateMode::kOnStore, 1);
-  usleep(1000000);  // it is looked at meanwhile
+  usleep(1000000);  // it is polled meanwhile
   CONTROL(cudasim_stop_device)(1, 0);
   group->wait();
   Impatience::change("100");
@@ -382,7 +382,7 @@ TEST(a_device_that_breaks_ends_the_sums_of_its_group_and_no_others) {
   train(*group, of_group, UpdateMode::kPerDevice);
   group->wait();
   train(*others, optimizer, UpdateMode::kOnStore, 2);
-  CONTROL(cudasim_stop_device)(3, 1);  // nothing is done before it breaks
+  CONTROL(cudasim_stop_device)(3, 1);  // no work runs before it breaks
   train(*group, of_group, UpdateMode::kPerDevice, 1);
   CONTROL(cudasim_break_device)(3);
   CONTROL(cudasim_stop_device)(3, 0);
@@ -395,7 +395,7 @@ TEST(a_device_that_breaks_ends_the_sums_of_its_group_and_no_others) {
   for (float weight : weights_of(*others)) CHECK(std::isfinite(weight));
 }
 
-// The abort of one communicator lasts; that another one's time is over is found meanwhile.
+// While the abort of one communicator hangs, the timeout of another one is detected.
 TEST(a_sum_that_does_not_end_is_found_while_the_abort_of_another_one_hangs) {
   const Impatience impatience;
   seed_anew(2);
@@ -413,7 +413,7 @@ TEST(a_sum_that_does_not_end_is_found_while_the_abort_of_another_one_hangs) {
     return group.array(GroupList::kParams, 0, 0).failed();
   };
   CHECK(failed(*one));
-  train(*two, of_two, UpdateMode::kOnStore, 1);  // the watch sees it after the abort has begun
+  train(*two, of_two, UpdateMode::kOnStore, 1);  // polled after the abort has begun
   CHECK(failed(*two));
   CONTROL(cudasim_hang_aborts)(0);
   CONTROL(cudasim_stop_device)(1, 0);
@@ -459,7 +459,7 @@ TEST(after_sums_that_failed_weights_and_gradients_are_marked_and_later_calls_say
   same(weights_of(*group), trained_on(cpus(2), UpdateMode::kPerDevice));
 }
 
-// The last index of the last device: what was made of it reaches no weight, on no device.
+// The last index on the last device is wrong: no weight on any device is updated from it.
 TEST(a_number_out_of_range_on_one_device_changes_no_weight) {
   for (uint64_t seed = 2; seed < 6; ++seed) {
     for (const std::vector<Context> &contexts : {cpus(2), gpus({0, 1})}) {
@@ -493,7 +493,7 @@ TEST(a_number_out_of_range_on_one_device_changes_no_weight) {
           for (size_t i = 0; i < 2; ++i) before.push_back(values_of(group->array(GroupList::kParams, i, d)));
         CHECK_THROWS(step(99), Error, "indices[5]: expected 0 to 5, found 99");
         try {
-          group->wait();  // where a call before it has thrown
+          group->wait();  // if an earlier call has thrown
         } catch (const Error &) {
         }
         for (size_t d = 0; d < 2; ++d) {
@@ -503,7 +503,7 @@ TEST(a_number_out_of_range_on_one_device_changes_no_weight) {
           }
         }
         set_weights(*group);
-        optimizer = sgd();  // the states are marked, too
+        optimizer = sgd();  // the states are also marked
         step(2);
       }
     }

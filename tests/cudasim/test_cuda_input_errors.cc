@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers out of range, which kernels on a GPU note and the queue finds: the errors are those of the CPU, wherever the
-// pass is replayed from, and nobody takes for good what was made of them.
+// Numbers out of range, which kernels on a GPU record and the queue reports: the errors are those of the CPU, also in
+// replayed passes, and values computed from such numbers are marked.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -107,7 +107,7 @@ TEST(the_errors_are_those_of_the_cpu) {
                         floats({3}, {5, 0, 1}), "sequence_length[2]: expected 0 to 5, found -1");
     fails_as_on_the_cpu("SequenceLast", {{"use_sequence_length", "True"}}, {rows(), floats({3}, {5, 0, 1})}, 1,
                         floats({3}, {5, 1, 1}), "sequence_length[1]: expected 1 to 5, found 0");
-    // Behind padding nothing counts.
+    // Numbers after padding are ignored.
     const NDArray scores = floats({4, 2, 3}, range(24)), labels = floats({2, 2}, {1, 2, 0, 7});
     fails_as_on_the_cpu("CTCLoss", {}, {scores, floats({2, 2}, {1, 2, 2, 3})}, 1, labels,
                         "label[1, 1]: expected 0 to 2, found 3");
@@ -183,7 +183,7 @@ TEST(a_replayed_graph_reports_input_errors) {
   }
 }
 
-// Refused at once where it is known by then, and else when it is read.
+// Refused at once if the error is known by then, else when the array is read.
 TEST(everything_computed_from_a_wrong_number_is_marked) {
   for (uint64_t seed = 2; seed < 10; ++seed) {
     seed_anew(seed);
@@ -200,7 +200,7 @@ TEST(everything_computed_from_a_wrong_number_is_marked) {
     first.exec->forward(false);
     const NDArray other = invoke("square", {}, {beside}, {}, kGpu0)[0];
     const std::vector<std::function<void()>> ways{copy, apply, look};
-    for (size_t i = 0; i < ways.size(); ++i) {  // each of them the first one that meets it
+    for (size_t i = 0; i < ways.size(); ++i) {  // each in turn is the first to use it
       const std::string error = error_of(ways[(i + seed) % ways.size()]);
       if (error.find("indices[0]: expected 0 to 4, found 9") == std::string::npos)
         unit::fail(__FILE__, __LINE__, error);
@@ -243,7 +243,7 @@ std::unique_ptr<Kernel> take_kernel(const NDArray &x, const NDArray &at, const N
 
 }  // namespace
 
-// It came before what the host could not do, and the next program has nothing to do with it.
+// The input error comes before the failure of the host step, and does not affect the next program.
 TEST(a_failed_program_leaves_no_input_error_behind) {
   for (uint64_t seed = 2; seed < 6; ++seed) {
     seed_anew(seed);

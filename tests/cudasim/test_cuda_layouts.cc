@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of convolutions on the simulated runtime in 16 bits and TF32: images lie with their channels last from one
-// end to the other, without a change of layout in between, and the numbers are those of the CPU.
+// Networks of convolutions on the simulated runtime in 16 bits and TF32: images stay channels last from one end to the
+// other, without a change of layout in between, and the numbers are those of the CPU.
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -20,7 +20,7 @@ namespace {
 const Context kCpu, kGpu{DeviceType::kGpu, 0};
 
 [[maybe_unused]] const int cudnn_is_there = setenv("CUDASIM_CUDNN", "92600", /* overwrite */ 0);  // with any seed
-const auto reports = CONTROL(cudasim_reports);  // before any device is asked for
+const auto reports = CONTROL(cudasim_reports);  // before the first use of a device
 
 ComputeTypes narrow(Dtype dtype) {
   ComputeTypes types;
@@ -53,7 +53,7 @@ Symbol relu(const std::string &name, const Symbol &data) {
   return node("Activation", {{"act_type", "relu"}}, name, {data});
 }
 
-// Two blocks as those of ResNet, the second of which halves the images.
+// Two blocks like those of ResNet, of which the second halves the images.
 Symbol residual_network(bool pools_all) {
   Symbol at = relu("relu0", norm("norm0", convolution("conv0", Symbol::variable("data"), 8)));
   at = node("Pooling", {{"kernel", "(3,3)"}, {"stride", "(2,2)"}, {"pad", "(1,1)"}, {"pool_type", "max"}}, "pool0",
@@ -108,7 +108,7 @@ bool begins_with(const std::string &text, const std::string &words) {
   return text.compare(0, words.size(), words) == 0;
 }
 
-// The nodes before which images, all of the batch, are brought into another layout, forward or backward.
+// The nodes before which the images of the whole batch are converted to another layout, forward or backward.
 std::string reorders_of_images(const Plan &plan, bool backward) {
   std::string nodes;
   for (size_t s = backward ? plan.num_forward : 0; s < (backward ? plan.steps.size() : plan.num_forward); ++s) {
@@ -144,7 +144,7 @@ TEST(images_of_a_residual_network_change_their_layout_at_its_ends_alone) {
   for (const ComputeTypes &types : {narrow(Dtype::kBfloat16), narrow(Dtype::kFloat16), tf32()}) {
     const Planned all = planned(residual_network(true), types), some = planned(residual_network(false), types);
     CHECK_EQ(reorders_of_images(all.plan, false), std::string("'conv0'"));
-    CHECK_EQ(reorders_of_images(all.plan, true), std::string("'conv0'"));  // an argument, as it is by then (BWD-08)
+    CHECK_EQ(reorders_of_images(all.plan, true), std::string("'conv0'"));  // the argument (BWD-08)
     CHECK_EQ(reorders_of_images(some.plan, false), std::string("'conv0' 'fc'"));
     CHECK_EQ(reorders_of_images(some.plan, true), std::string("'pool1' 'conv0'"));
     const std::map<std::string, int> layouts = layouts_of(all.plan);
@@ -161,8 +161,8 @@ TEST(in_float32_nothing_has_a_layout) {
   }
 }
 
-// Data come in once for each pass; else between 16 bits and 32 there are weights, their gradients and what is behind
-// the last pooling.
+// Data are converted once per pass; other conversions between 16 and 32 bits are those of weights, of their gradients,
+// and after the last pooling.
 TEST(images_between_convolutions_stay_in_16_bits) {
   const Planned net = planned(residual_network(true), narrow(Dtype::kBfloat16));
   for (const PlanStep &step : net.plan.steps) {
@@ -215,8 +215,8 @@ std::shared_ptr<Executor> bound(const Symbol &symbol, const ExecutorOptions &opt
   return exec;
 }
 
-// One pass of training on numbers that convolutions in 16 bits and TF32 do not round: outputs, gradients, states. A
-// part of the batch on each device.
+// One pass of training on numbers that convolutions in 16 bits and TF32 do not round: outputs, gradients, states. Each
+// device has a part of the batch.
 std::map<std::string, std::vector<float>> trained(const Symbol &symbol, const std::vector<Context> &contexts,
                                                   const ComputeTypes &types, bool recompute = false) {
   ExecutorOptions options;
@@ -300,7 +300,7 @@ TEST(operators_between_convolutions_take_images_as_they_lie) {
       {"means", pool({{"pool_type", "avg"}, {"pad", "(1,1)"}, {"count_include_pad", "0"}}), 2, 2},
       {"norms", pool({{"pool_type", "lp"}, {"p_value", "2"}}), 2, 2},
       {"maxima of full windows", pool({{"pool_type", "max"}, {"pooling_convention", "full"}}), 2, 2},
-      // Images of one pixel lie in both layouts.
+      // Images of one pixel are the same in both layouts.
       {"means of all", one("Pooling", {{"global_pool", "1"}, {"pool_type", "avg"}, {"kernel", "(1,1)"}}), 1, 1},
       {"sum", node("elemwise_add", {}, "node", {in, again}), 2, 2},
       {"product", node("broadcast_mul", {}, "node", {in, again}), 2, 2},
@@ -354,7 +354,7 @@ TEST(norms_over_several_devices_take_images_as_they_lie) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-// Squares that are whole, and those that are not, of elements of every size.
+// Whole and partial squares, with elements of every size.
 TEST(transposes_are_those_of_the_cpu) {
   for (const Dtype dtype : {Dtype::kUint8, Dtype::kBfloat16, Dtype::kFloat32, Dtype::kFloat64}) {
     for (const Shape &shape : {Shape{2, 64, 96}, Shape{3, 45, 70}, Shape{1, 8, 33}, Shape{2, 7, 40}}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are replayed as CUDA graphs, on the simulated runtime: with the same results bit for bit as step by
-// step, though learning rates, random numbers and loss scales change; dropped when addresses change; given up for what
-// cannot be captured.
+// Programs that are replayed as CUDA graphs on the simulated runtime: the results equal those of running step by step
+// bit for bit, although learning rates, random numbers and loss scales change; graphs are dropped when addresses
+// change, and not used for steps that cannot be captured.
 #include <cstdlib>
 #include <functional>
 #include <mutex>
@@ -19,13 +19,13 @@ using namespace cohort;
 
 namespace {
 
-const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
+const auto seed_anew = CONTROL(cudasim_seed);  // before the first use of a device
 const auto num_replays = CONTROL(cudasim_num_replays);
 const auto num_launches = CONTROL(cudasim_num_launches);
 const auto reports = CONTROL(cudasim_reports);
 const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1};
 
-// Queues that are made later replay, or do not.
+// Switches replays on or off for queues created later.
 void replay(bool wanted) { setenv(kCudaGraphs.name, wanted ? "1" : "0", 1); }
 
 // Collects the log messages that contain `part` while it exists.
@@ -72,7 +72,7 @@ GroupOptions options_on(const std::vector<Context> &contexts) {
   options.contexts = contexts;
   options.all_params = true;
   options.num_threads = 1;
-  options.gradient_bucket_bytes = 1;  // a bucket for each parameter
+  options.gradient_bucket_bytes = 1;  // one bucket per parameter
   options.seed = 5;
   return options;
 }
@@ -123,7 +123,7 @@ std::shared_ptr<Optimizer> adam() {
 
 constexpr int kSteps = 8;
 
-// Everything that changes from step to step: rates by a schedule, counts of updates, draws.
+// Uses everything that changes from step to step: scheduled rates, counts of updates, random draws.
 std::vector<float> trained(const Symbol &net, const GroupOptions &options, UpdateMode mode) {
   const auto group = group_of(net, options);
   const auto optimizer = adam();
@@ -140,7 +140,7 @@ struct Compared {
   uint64_t replays;
 };
 
-// With and without, and by several orders of the streams.
+// With and without replays, and in several orders of the streams.
 Compared compare(const Symbol &net, const GroupOptions &options, UpdateMode mode = UpdateMode::kNoStore) {
   replay(false);
   uint64_t before = num_replays();
@@ -164,7 +164,7 @@ TEST(training_is_the_same_bit_for_bit_though_rates_counts_and_draws_change) {
   CHECK_EQ(one.replays, 3u * (kSteps - 2));  // forward, backward, update
 }
 
-// A step of training is as many launches, however many nodes a network has; one more brings weights to 16 bits.
+// A training step has the same number of launches for any number of nodes; one more converts weights to 16 bits.
 TEST(once_recorded_a_step_is_a_launch_each_for_forward_backward_and_update) {
   replay(true);
   seed_anew(2);
@@ -210,15 +210,14 @@ TEST(several_gpus_replay_the_stretches_between_buckets_and_their_updates) {
 
 // The steps around one that waits are still replayed.
 TEST(a_step_on_the_host_or_one_that_waits_lies_between_two_graphs) {
-  const auto on_host =
-      [](const Symbol &net) {  // _contrib_calibrate_entropy is a step of the host's, of the forward pass
-        const Symbol counts = Symbol::create("_arange", {{"start", "1"}, {"stop", "8"}}, "counts", {}, {});
-        const Symbol edges = Symbol::create("_arange", {{"start", "-4"}, {"stop", "4"}}, "edges", {}, {});
-        const Symbol found =
-            Symbol::create("_contrib_calibrate_entropy", {{"num_quantized_bins", "3"}}, "found", {}, {counts, edges});
-        const Symbol bound = Symbol::create("BlockGrad", {}, "bound", {}, {found.output(0)});
-        return Symbol::create("broadcast_mul", {}, "scaled", {}, {net, bound});
-      };
+  const auto on_host = [](const Symbol &net) {  // _contrib_calibrate_entropy runs on the host, in the forward pass
+    const Symbol counts = Symbol::create("_arange", {{"start", "1"}, {"stop", "8"}}, "counts", {}, {});
+    const Symbol edges = Symbol::create("_arange", {{"start", "-4"}, {"stop", "4"}}, "edges", {}, {});
+    const Symbol found =
+        Symbol::create("_contrib_calibrate_entropy", {{"num_quantized_bins", "3"}}, "found", {}, {counts, edges});
+    const Symbol bound = Symbol::create("BlockGrad", {}, "bound", {}, {found.output(0)});
+    return Symbol::create("broadcast_mul", {}, "scaled", {}, {net, bound});
+  };
   CHECK_EQ(compare(network(on_host), options_on({kGpu0})).replays, 4u * (kSteps - 2));
   const auto taking = [](const Symbol &net) {
     const Symbol rows = Symbol::create("_arange", {{"start", "0"}, {"stop", std::to_string(kBatch)}}, "rows", {}, {});
@@ -263,7 +262,7 @@ TEST(dropout_between_the_layers_of_an_rnn_is_drawn_anew_in_each_replay) {
   CHECK(compare(network(recurrent), options_on({kGpu0})).replays >= 3u * (kSteps - 2));
 }
 
-// Memory that two share grows for the second, and the first has other addresses then.
+// Memory shared by two groups grows for the second, and the addresses of the first change.
 TEST(what_lies_elsewhere_is_recorded_anew) {
   replay(true);
   for (uint64_t seed = 0; seed < 4; ++seed) {
@@ -294,7 +293,8 @@ TEST(what_lies_elsewhere_is_recorded_anew) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-// Every call of the third run fails once: whatever belongs to the capture is given up, and said; the rest is an error.
+// Every call of the third run fails once: a failure of the capture is logged and replays are given up; others are
+// errors.
 TEST(a_capture_that_fails_is_given_up_and_the_results_are_the_same) {
   replay(false);
   const auto expected = [] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real cuDNN, where it is found, without a GPU: whether it takes our descriptors, and has engines for what is
-// asked, on the devices of which the properties are given here. What it computes only a GPU can tell.
+// Tests the real cuDNN, if it is installed, without a GPU: whether it accepts our descriptors and has engines for the
+// problems, on devices whose properties are given here. Its results can only be tested on a GPU.
 #if __has_include(<cudnn_graph.h>)
 #include <cudnn_graph.h>
 #define HAS_HEADER 1
@@ -122,7 +122,7 @@ TEST(numbers_are_those_of_the_header) {
 #endif
 }
 
-// As cuDNN writes them: an H100.
+// The properties of an H100, in the format of cuDNN.
 constexpr char kH100[] =
     R"({"maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
 "multiProcessorCount": 132, "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
@@ -152,7 +152,7 @@ struct Layer {
   int64_t groups = 1;
 };
 
-// Channels behind the spatial axes.
+// Channels come after the spatial axes.
 Shape turned(const Shape &shape) {
   Tuple lengths;
   lengths.push_back(shape[0]);
@@ -187,7 +187,7 @@ Found engine_for(const Layer &layer, ConvolutionProblem::Of of, Dtype dtype, boo
 constexpr ConvolutionProblem::Of kAll[] = {ConvolutionProblem::kResult, ConvolutionProblem::kDataGradient,
                                            ConvolutionProblem::kFilterGradient};
 
-// With as much workspace as the kernel allows: for whole arrays, and for views that begin anywhere.
+// With the workspace that the kernel allows, for whole arrays and for views that begin anywhere.
 void has_engines(const Layer &layer) {
   const int64_t elements = layer.data.size() + layer.weight.size() + layer.result.size();
   const auto has = [&](Dtype dtype, bool last, bool tf32) {
@@ -242,7 +242,7 @@ TEST(there_are_engines_for_groups_dilation_odd_channels_and_other_numbers_of_axe
   has_engines(square(2, 5, 9, 7, 3, 2));
   has_engines({{8, 3, 227, 227}, {96, 3, 11, 11}, {8, 96, 55, 55}, {4, 4}, {1, 1}, {0, 0}});
   has_engines({{8, 32, 17, 17}, {48, 32, 1, 7}, {8, 48, 17, 17}, {1, 1}, {1, 1}, {0, 3}});
-  has_engines({{1, 21, 544, 544}, {21, 1, 64, 64}, {1, 21, 16, 16}, {32, 32}, {1, 1}, {0, 0}, 21});  // enlarges
+  has_engines({{1, 21, 544, 544}, {21, 1, 64, 64}, {1, 21, 16, 16}, {32, 32}, {1, 1}, {0, 0}, 21});  // upsampling
   has_engines({{2, 4, 8, 8}, {4, 4, 3, 3}, {2, 4, 14, 14}, {1, 1}, {1, 1}, {4, 4}});
   has_engines({{4, 6, 50}, {8, 6, 3}, {4, 8, 25}, {2}, {1}, {1}});
   has_engines({{4, 6, 50}, {8, 3, 3}, {4, 8, 50}, {1}, {1}, {1}, 2});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused point-wise operators as source text: the real NVRTC, where there is one, takes it, and what it computes,
-// compiled for the host, is what is interpreted, to the last bit.
+// Fused point-wise operators as source text: the real NVRTC, if it is installed, accepts the source; and compiled for
+// the host it gives the same bits as the interpreting kernel.
 #include <sys/stat.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ constexpr Dtype kFloats[] = {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, 
 
 constexpr char kForHost[] = "g++ -std=c++17 -O1 -w -shared -fPIC -ffp-contract=off -Isrc";
 
-// Each functor of [begin, end), of the inputs and of what was computed before.
+// A program of each functor in [begin, end), applied to inputs and to earlier results.
 FusedPointwiseAttrs program_of(int begin, int end) {
   FusedPointwiseAttrs attrs;
   attrs.num_inputs = 3;
@@ -42,13 +42,13 @@ FusedPointwiseAttrs program_of(int begin, int end) {
 struct Case {
   FusedPointwiseAttrs attrs;
   Dtype dtype;
-  int64_t count, offset;  // elements; the first one's place in its array
+  int64_t count, offset;  // elements; the index of the first one in its array
   std::vector<bool> wanted;
 };
 
 using Bytes = std::vector<char>;
 
-// Its outputs on a device, which has one block for each array.
+// The outputs on a device; each array is a block of its own.
 std::vector<Bytes> run(const Case &of, const std::vector<Bytes> &inputs, const Context &context, std::string *kernel) {
   const std::shared_ptr<Device> device = get_device(context);
   const size_t element = dtype_size(of.dtype), bytes = size_t(of.count) * element,
@@ -109,7 +109,7 @@ std::vector<Bytes> drawn(const Case &of) {
   return inputs;
 }
 
-// Bit by bit, but for the kinds of NaN.
+// Equal bits, but any NaN equals any other.
 bool same(const Bytes &a, const Bytes &b, Dtype dtype) {
   if (a.size() != b.size()) return false;
   return dispatch_float(dtype, "same", [&](auto type) {
@@ -156,7 +156,7 @@ TEST(compiled_programs_compute_what_interpreted_ones_do) {
   }
 }
 
-// Whole vectors, parts of them, arrays that begin within one, and none.
+// Whole vectors, partial ones, arrays that begin inside one, and empty arrays.
 TEST(compiled_programs_take_arrays_of_any_length_at_any_place) {
   for (const int64_t count : {0, 1, 3, 4, 8, 1000, 1003}) {
     for (const int64_t offset : {0, 1}) {
@@ -182,7 +182,7 @@ TEST(a_program_is_compiled_once_while_it_is_in_use_and_kept_for_later_processes)
   CHECK(run(of, inputs, kGpu1, &kernel) == first);  // another device: from the file
   CHECK_EQ(num_compilations(), before + 1);
   CHECK_EQ(kernel, std::string("nvrtc"));
-  // A file that was cut short is made anew.
+  // A truncated file is written again.
   const std::string list = absolute + "/list";
   CHECK_EQ(std::system(("ls " + absolute + "/*.cubin >" + list).c_str()), 0);
   std::string file;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU has kernels for and CUDA has not is what lacking.tsv says, no more and no less: a line with operator,
-// element types and the reason. `make lacking` writes the lines that are true.
+// lacking.tsv lists exactly the operators that have kernels on the CPU but not on CUDA, one line each with element
+// types and the reason. `make lacking` writes the list.
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -30,12 +30,12 @@ bool has(const KernelTable &table, const std::string &op, Dtype dtype) {
   return false;
 }
 
-// By operator: "all", or the types that CUDA has no kernel for.
+// By operator: "all", or the types without a CUDA kernel.
 std::map<std::string, std::string> find_lacking() {
   const std::shared_ptr<Device> gpu = get_device(Context{DeviceType::kGpu, 0});
   std::map<std::string, std::string> lacking;
   for (const std::string &op : cpu_kernels().operators()) {
-    if (op.rfind("_shape_", 0) == 0) continue;  // the host says for all devices what shapes values make
+    if (op.rfind("_shape_", 0) == 0) continue;  // the host computes shapes from values for all devices
     std::string types;
     bool any = false;
     for (const Dtype dtype : kDtypes) {
@@ -81,7 +81,7 @@ TEST(what_cuda_lacks_is_listed_with_its_reason_and_nothing_else_is) {
   if (!wrong.empty()) unit::fail(kFile, 1, wrong + "write it anew with `make lacking`");
 }
 
-// Not even a kernel that the CPU's plans never ask for.
+// Includes kernels that plans on the CPU never use.
 TEST(cuda_has_no_kernel_for_an_operator_that_the_cpu_does_not_know) {
   const std::vector<std::string> known = cpu_kernels().operators();
   const std::set<std::string> names(known.begin(), known.end());

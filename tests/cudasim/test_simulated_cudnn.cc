@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the double of cuDNN finds what it is there for. Linked to the simulator itself and to what calls cuDNN.
+// Tests that the simulated cuDNN reports misuse. Linked to the simulator and to the code that calls cuDNN.
 #include <cmath>
 #include <map>
 #include <set>
@@ -28,7 +28,7 @@ int cudnnBackendExecute(CudnnHandle *, CudnnDescriptor *, CudnnDescriptor *);
 
 namespace {
 
-// The double is part of this program: there is no library to be found.
+// The simulated cuDNN is part of this program, so there is no library to load.
 const Cudnn &cudnn() {
   static const Cudnn functions{cudnnGetVersion,
                                cudnnGetErrorString,
@@ -59,7 +59,7 @@ ConvolutionProblem a_problem(ConvolutionProblem::Of of = ConvolutionProblem::kRe
   return p;
 }
 
-// A device with arrays, a handle, and a plan.
+// A device with arrays, a handle and a plan.
 struct On {
   explicit On(int id = 0, const Cudnn &library = cudnn(), const ConvolutionProblem &problem = a_problem())
       : device(id) {
@@ -140,7 +140,7 @@ TEST(an_engine_overwrites_its_workspace) {
   for (size_t i = 0; i < before.size(); ++i) CHECK(before[i] != after[i]);
 }
 
-// The engine whose notes are to pass for none.
+// The engine whose notes are hidden.
 int64_t wanted_engine;
 int lie(const CudnnDescriptor *descriptor, int name, int type, int64_t room, int64_t *count, void *elements) {
   const int status = cudnn().get_attribute(descriptor, name, type, room, count, elements);
@@ -170,7 +170,7 @@ TEST(engines_that_nobody_may_choose_give_other_numbers) {
     on.run();
     CHECK(farthest(on.read(on.result, 54), expected()) > 1e-5);
   }
-  for (const int64_t unusable : {40, 41}) {  // refused, and too large
+  for (const int64_t unusable : {40, 41}) {  // one is refused, one needs too much workspace
     wanted_engine = unusable;
     CHECK_THROWS(On(0, lying), std::runtime_error, "cannot be used");
   }
@@ -268,7 +268,7 @@ TEST(where_a_mode_of_heuristics_is_refused_the_other_one_is_asked) {
     CHECK(farthest(on.read(on.result, 54), expected()) < 1e-6);
   }
   ConvolutionProblem small = a_problem();
-  small.most_workspace = 0;  // of engines that do not round, mode A has one that takes some
+  small.most_workspace = 0;  // the engine of mode A that does not round needs some
   refused_modes = {Cudnn::kFallback};
   CHECK_THROWS(On(0, refusing, small), std::runtime_error, "configurations of engines that cuDNN has");
   refused_modes = {Cudnn::kModeA, Cudnn::kFallback};
@@ -279,7 +279,7 @@ TEST(where_a_mode_of_heuristics_is_refused_the_other_one_is_asked) {
 TEST(descriptors_are_used_in_their_order) {
   CudnnDescriptor *tensor = nullptr;
   check_cudnn(cudnn(), cudnn().create_descriptor(Cudnn::kTensor, &tensor), "create");
-  CHECK(is_cudnn_refusal(cudnn().finalize(tensor)));  // nothing is said of it
+  CHECK(is_cudnn_refusal(cudnn().finalize(tensor)));  // it has no attributes
   CHECK_EQ(std::string(cudasim_reports()), std::string());
   int64_t number = 3, count = 0;
   CHECK(cudnn().get_attribute(tensor, Cudnn::kTensorId, Cudnn::kInt64Type, 1, &count, &number) != Cudnn::kSuccess);
@@ -310,11 +310,11 @@ TEST(descriptors_are_let_go_of) {
   wrong = a_problem();
   wrong.most_workspace = 0;
   wrong.sizes.groups = 1;
-  CHECK(ConvolutionPlan::find(cudnn(), wrong, {on.handle, nullptr}, &why) != nullptr);  // the fallback takes none
+  CHECK(ConvolutionPlan::find(cudnn(), wrong, {on.handle, nullptr}, &why) != nullptr);  // the fallback needs none
   CHECK_EQ(cudasim_num_cudnn_descriptors(), with_a_plan);
 }
 
-// The last one: the device is lost by it.
+// Must be the last test: the device fails.
 TEST(an_array_that_is_too_short_is_a_fault) {
   const On on(1);
   on.plan->run(on.handle, on.data, on.filters, on.filled(20), on.workspace);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the simulator finds what it is there for: bugs of each kind are planted, and have to show; without them all
-// is well. Linked to the simulator itself, with kernels compiled as those of cuda/ are.
+// Tests the simulator: plants a bug of each kind and checks that it is reported, and that correct code is not. Linked
+// to the simulator, with kernels compiled like those of cuda/.
 #include <cublasLt.h>
 #include <nccl.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ using namespace cohort;
 
 namespace {
 
-// A stream of a device, and arrays there; the device is current as long as it lives.
+// A stream and arrays of a device, which is current while this object exists.
 struct On {
   explicit On(int id = 0) {
     CUDA_CHECK(cudaSetDevice(id));
@@ -69,8 +69,8 @@ std::vector<float> counting(int64_t count) {
 
 bool reported(const char *words) { return std::strstr(cudasim_reports(), words) != nullptr; }
 
-// A device with a fault is lost to its process: what makes one runs in a child of its own, which has not used CUDA yet.
-// The words of its reports have to be among those found.
+// A fault makes a device unusable in its process, so tests that cause one run in a child process that has not used
+// CUDA. The reports of the child must contain the expected words.
 void expect_in_child(void (*plant)(), const char *words) {
   int ends[2];
   CHECK(pipe(ends) == 0);
@@ -98,7 +98,7 @@ void expect_in_child(void (*plant)(), const char *words) {
     unit::fail(__FILE__, __LINE__, "expected '" + std::string(words) + "', found '" + all + "'");
 }
 
-// Under so many seeds that what depends on the order shows: how often `is_right` held.
+// The number of seeds for which `is_right` held, out of enough seeds to show a dependence on the order.
 template <typename IsRight>
 int times_right(int seeds, const IsRight &is_right) {
   int right = 0;
@@ -121,7 +121,7 @@ __global__ void add_one_without_mask(const float *x, float *y) {
   y[i] = x[i] + 1;
 }
 
-// y = x in reverse, through memory that the block shares. `waits`: as it should be.
+// y = x in reverse, through shared memory. `waits`: with the necessary barrier.
 template <bool waits>
 __global__ void reverse_block(const float *x, float *y) {
   COHORT_SHARED(float, tile, [64]);
@@ -312,7 +312,7 @@ TEST(a_shuffle_that_a_lane_does_not_take_part_in_is_seen) {
       "a shuffle's mask has a lane whose thread has ended");
 }
 
-// The product of two squares of 8 x 8, written with that many numbers from row to row.
+// The product of two 8 x 8 matrices, written with this row stride.
 void multiply_into(float *y, uint64_t step, const On &on) {
   cublasLtHandle_t handle;
   cublasLtMatmulDescOpaque_t product;
@@ -343,7 +343,7 @@ TEST(a_wrong_leading_dimension_is_seen) {
       "cublasLtMatmul: D is byte 0 of 256 live ones of gpu(0), over its end with 368");
 }
 
-// Whether there is an algorithm for (8, depth) times (depth, 8) of int8.
+// Whether cuBLASLt has an algorithm for int8 matrices (8, depth) times (depth, 8).
 bool takes_bytes(cublasOperation_t transpose, uint64_t depth, uint32_t alignment) {
   cublasLtHandle_t handle;
   cublasLtMatmulDescOpaque_t product;
@@ -427,7 +427,7 @@ TEST(a_collective_never_meets_a_device_that_stands_still_or_has_failed) {
         cudaEvent_t event;
         cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
         cudaEventRecord(event, on.stream);
-        const auto is_over = [event] {  // each question may let something go on
+        const auto is_over = [event] {  // each query may run some work
           for (int i = 0; i < 1000; ++i)
             if (cudaEventQuery(event) == cudaSuccess) return true;
           return false;
@@ -612,7 +612,7 @@ TEST(a_graph_does_again_what_was_captured) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   CUDA_CHECK(cudaStreamEndCapture(on.stream, &graph));
-  CHECK_EQ(from_device(x, 8, on)[0], 1.0f);  // nothing has run
+  CHECK_EQ(from_device(x, 8, on)[0], 1.0f);  // no kernel has run
   CUDA_CHECK(cudaGraphInstantiate(&ready, graph, 0));
   CUDA_CHECK(cudaGraphDestroy(graph));
   for (int i = 0; i < 10; ++i) CUDA_CHECK(cudaGraphLaunch(ready, on.stream));
@@ -683,7 +683,7 @@ TEST(what_a_capture_forbids_spoils_it) {
   CUDA_CHECK(cudaEventDestroy(begun));
 }
 
-// The driver loads it when it is first launched, and may wait for the device then.
+// The driver loads code at its first launch, and may wait for the device then.
 __global__ void launched_in_a_capture(float *y) { y[threadIdx.x] = 1; }
 
 TEST(code_that_is_launched_for_the_first_time_in_a_capture_spoils_it) {
@@ -711,10 +711,10 @@ TEST(a_wait_for_what_never_comes_is_reported) {
   const int devices[] = {0, 1};
   ncclComm_t comms[2];
   CHECK(ncclCommInitAll(comms, 2, devices) == ncclSuccess);
-  // In no group.
+  // Outside a group.
   CHECK(ncclAllReduce(x, x, 4, ncclFloat32, ncclSum, comms[0], on.stream) == ncclInvalidUsage);
   CHECK(reported("a collective call of one thread for several devices is in no group"));
-  // In one group, as it should be.
+  // In one group, which is correct.
   to_device(x, {1, 2, 3, 4}, on);
   CUDA_CHECK(cudaMemcpyAsync(y, std::vector<float>{10, 20, 30, 40}.data(), 16, cudaMemcpyHostToDevice, other.stream));
   CHECK(ncclGroupStart() == ncclSuccess);
@@ -724,7 +724,7 @@ TEST(a_wait_for_what_never_comes_is_reported) {
   CHECK_EQ(from_device(x, 4, on)[3], 44.0f);
   CHECK_EQ(from_device(y, 4, other)[0], 11.0f);
   CHECK_EQ(std::string(cudasim_reports()), std::string());
-  // In a group without the other one.
+  // In a group without the other device.
   CHECK(ncclGroupStart() == ncclSuccess);
   CHECK(ncclAllReduce(x, x, 4, ncclFloat32, ncclSum, comms[0], on.stream) == ncclSuccess);
   CHECK(ncclGroupEnd() == ncclSuccess);
@@ -737,7 +737,7 @@ TEST(a_wait_for_what_never_comes_is_reported) {
   CUDA_CHECK(cudaFree(y));
 }
 
-// Two devices sum what a kernel of each writes, on streams of their own.
+// Two devices sum the outputs of their kernels, on streams of their own.
 float sum_of_what_kernels_write(bool waits, uint64_t seed) {
   cudasim_seed(seed);
   const int devices[] = {0, 1};
