@@ -383,7 +383,7 @@ static void damage_is_named(void **state) {
   put64(&file, 2);
   fails(cohort_arrays_load_memory(file.data, file.num, NULL, &arrays), COHORT_ERROR_FORMAT, "as many as arrays");
   file.data[48] = 77; /* the dtype */
-  fails(cohort_arrays_load_memory(file.data, file.num, NULL, &arrays), COHORT_ERROR_FORMAT, "code 77");
+  fails(cohort_arrays_load_memory(file.data, file.num, NULL, &arrays), COHORT_ERROR_FORMAT, "found 77");
   assert_null(arrays);
 }
 

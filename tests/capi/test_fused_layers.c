@@ -126,12 +126,12 @@ static void what_is_no_such_layer_is_refused(void **state) {
   (void)state;
   ok(try_layer(CONVOLUTION, NO_ATTRS, convolution(variable("x"))));
   REFUSED(CONVOLUTION, NO_ATTRS, NULL, "expected 1 sub-graphs, found 0");
-  REFUSED(CONVOLUTION, NO_ATTRS, variable("x"), "node 'x_copy' (_copy): expected behind a Convolution");
-  REFUSED(CONVOLUTION, NO_ATTRS, dense(), "node 'f' (FullyConnected): expected behind a Convolution");
-  REFUSED(DENSE, NO_ATTRS, convolution(variable("x")), "expected behind a FullyConnected");
+  REFUSED(CONVOLUTION, NO_ATTRS, variable("x"), "node 'x_copy' (_copy): expected a Convolution before it");
+  REFUSED(CONVOLUTION, NO_ATTRS, dense(), "node 'f' (FullyConnected): expected a Convolution before it");
+  REFUSED(DENSE, NO_ATTRS, convolution(variable("x")), "expected a FullyConnected before it");
   REFUSED(CONVOLUTION, NO_ATTRS, convolution(convolution(variable("x"))), "one Convolution, found two");
   REFUSED(CONVOLUTION, NO_ATTRS, convolution(node("relu", "r", NO_ATTRS, INPUTS(variable("x")))),
-          "node 'r' (relu): expected behind a Convolution");
+          "node 'r' (relu): expected a Convolution before it");
   REFUSED(CONVOLUTION, NO_ATTRS, node("square", "s", NO_ATTRS, INPUTS(convolution(variable("x")))),
           "node 's' (square): expected an operator that is fused with Convolution");
   REFUSED(CONVOLUTION, NO_ATTRS, norm(convolution(variable("x"))), "a BatchNorm where 'with_bn' is true");
@@ -158,9 +158,9 @@ static void what_is_no_such_attention_is_refused(void **state) {
   REFUSED(SCORES, ATTRS("heads", "0"), attention(INTERLEAVED, variable("x")), "heads");
   REFUSED(SCORES, ATTRS("heads", "3"), attention(INTERLEAVED, variable("x")), "expected 'heads' of 3, found 2");
   REFUSED(SCORES, ATTRS("heads", "2"), NULL, "expected 1 sub-graphs, found 0");
-  REFUSED(SCORES, ATTRS("heads", "2"), dense(), "expected behind a _contrib_interleaved_matmul_selfatt_qk");
+  REFUSED(SCORES, ATTRS("heads", "2"), dense(), "expected a _contrib_interleaved_matmul_selfatt_qk before it");
   REFUSED("_sg_mkldnn_selfatt_valatt", ATTRS("heads", "2"), attention(INTERLEAVED, variable("x")),
-          "expected behind a _contrib_interleaved_matmul_selfatt_valatt");
+          "expected a _contrib_interleaved_matmul_selfatt_valatt before it");
   REFUSED(SCORES, ATTRS("heads", "2"), node("square", "s", NO_ATTRS, INPUTS(attention(INTERLEAVED, variable("x")))),
           "node 's' (square): expected an operator that is fused with _contrib_interleaved_matmul_selfatt_qk");
 }
