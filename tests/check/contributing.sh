@@ -13,7 +13,7 @@ complain() {
 }
 
 # Lists the files that contain a name in any case (adamax, Adamax), or the update operators of an optimizer (_adamax_update).
-files_with() { grep -rliwE "_?(mp_)?$1(_update)?" src cuda include bindings/tools | LC_ALL=C sort; }
+files_with() { grep -rliwE --exclude="*.md" "_?(mp_)?$1(_update)?" src cuda include bindings/tools | LC_ALL=C sort; }
 
 num_examples=0
 while IFS=$'\t' read -r example links; do
