@@ -14,8 +14,8 @@ fail() {
   exit 1
 }
 
-# Runs a changed case, which must fail: what is tested, words the output has, a sed script for a file, and the file: one of a case's folder, or the JSON file of
-# a family, of which the case named last is run.
+# Runs a changed case, which must fail. Arguments: what is tested, words the output has, a sed script for a file, and the
+# file: one of a case's folder, or the JSON file of a family, of which the case named last is run.
 expect() {
   local what=$1 words=$2 script=$3 whole=$4 filter=${5:-} status=0 output copy=$work/case
   [[ $whole == /* ]] || whole=$golden/$whole
@@ -70,11 +70,11 @@ expect 'a weight' 'weight:1:fc_weight: expected ' 's/"learning_rate": "0.1"/"lea
 expect 'a learning rate' 'weight:3:fc_weight: expected ' 's/"factor": "0.5"/"factor": "0.6"/' $adamax
 expect 'a state of an optimizer' 'state:largest:fc_weight: expected ' 's/^  "mean",$/  "largest",/' $adamax
 
-# The same case from a family, by three paths, and from a folder.
+# The same case from a family, by four paths, and from a folder.
 mkdir "$work/both"
 cp -r "$relu" "$work/both/relu-folder"
 cp "$golden"/ops/softmax.{json,params} "$work/both"
-for path in "$golden/ops/001-relu-f32" "$golden/$pointwise" "$golden/ops" "$relu" "$work/both"; do
+for path in "$golden"/ops/001-relu-f32{,/} "$golden/$pointwise" "$golden/ops" "$relu" "$work/both"; do
   output=$("$runner" --filter relu-f "$path" 2>&1) || fail "$path: $output"
   [[ $output == "1 passed, 0 failed, 0 skipped" ]] || fail "$path: $output"
 done

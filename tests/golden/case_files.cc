@@ -41,7 +41,8 @@ void collect(const fs::path &folder, int depth, std::vector<GoldenCase> &cases) 
 }
 
 // The case of a family that lies where a folder of its own would lie.
-std::vector<GoldenCase> find_in_families(const fs::path &path) {
+std::vector<GoldenCase> find_in_families(fs::path path) {
+  if (!path.has_filename()) path = path.parent_path();  // "ops/001-relu-f32/"
   std::vector<GoldenCase> cases;
   std::error_code error;
   const fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
