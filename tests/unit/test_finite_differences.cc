@@ -193,7 +193,7 @@ class Function {
   std::vector<std::vector<double>> second_gradients() {
     Tape tape;
     const Variables v = record(&tape);
-    Tape::Pass graph;
+    Tape::BackwardOptions graph;
     graph.create_graph = graph.retain_graph = true;
     const std::vector<NDArray> first = tape.gradients_of(v.heads, v.weights, v.variables, graph);
     std::vector<NDArray> weights;
