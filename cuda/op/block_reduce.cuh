@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over the threads of a block, for use within each_together() (compute.cuh): all threads call them, and all
-// get the result. Orders are fixed, so that results repeat.
+// Reductions over the threads of a block, for use within CudaBackend::for_each_block() (cuda_backend.cuh): all threads
+// call them, and all get the result. Orders are fixed, so that results repeat.
 #pragma once
 
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 
 namespace cohort {
 

@@ -3,9 +3,8 @@
 #include "cuda/op/block_reduce.cuh"
 #include "cuda/op/box_suppression.cuh"
 #include "cuda/op/sorting.cuh"
-//
 #include "kernels/box_nms_kernels.hpp"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 
 namespace cohort {
 namespace {
@@ -33,7 +32,7 @@ class BoxNmsCuda {
       return;
     }
     Ranked<C> *const pairs = pairs_.in(extra);
-    each_place(lane, batch, boxes, [=] __device__(int64_t n, int64_t i) {
+    CudaBackend::parallel_for_2d(lane, batch, boxes, [=] __device__(int64_t n, int64_t i) {
       const C *const row = data + (n * boxes + i) * width;
       pairs[n * boxes + i] = {rows.counts(row) ? row[rows.a.score_index] : C(NAN), i};
     });
@@ -44,19 +43,19 @@ class BoxNmsCuda {
       const int64_t count = count_numbers(order + n * boxes, boxes);
       counts[n] = count < most ? count : most;
     });
-    each_place(lane, batch, most, [=] __device__(int64_t n, int64_t i) {
+    CudaBackend::parallel_for_2d(lane, batch, most, [=] __device__(int64_t n, int64_t i) {
       if (i < counts[n]) rows.sort_in(data + (n * boxes + order[n * boxes + i].index) * width, sorted, n * most + i);
     });
     suppress(lane, sorted, batch, most, counts, most, C(0),
              std::nextafter(C(a_.overlap_thresh), std::numeric_limits<C>::infinity()), found);
-    each_together(lane, batch, 32 * most, [=] __device__(int64_t n) {
+    CudaBackend::for_each_block(lane, batch, 32 * most, [=] __device__(int64_t n) {
       const C *const remains = sorted.remains + n * most;
       const int64_t all = number_those(
           counts[n], most, [=](int64_t i) { return remains[i] != C(0); },
           [=](int64_t k, int64_t i) { from[n * most + k] = order[n * boxes + i].index; });
-      share_out(1, [=](int64_t, int64_t) { found[n] = all; });
+      CudaBackend::block_for(1, [=](int64_t, int64_t) { found[n] = all; });
     });
-    each_place(lane, batch, boxes, [=] __device__(int64_t n, int64_t i) {
+    CudaBackend::parallel_for_2d(lane, batch, boxes, [=] __device__(int64_t n, int64_t i) {
       const bool is_box = i < found[n];
       const int64_t at = n * boxes + i, index = is_box ? from[n * most + i] : -1;
       if (is_box) {
@@ -73,9 +72,9 @@ class BoxNmsCuda {
   const BoxNmsExtent e_;
   const int64_t most_, batch_;  // that are brought into order
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, {2, batch_, e_.boxes}};
-  const Room<C> sorted_{bytes_, {SortedBoxes<C>::kArrays, batch_, most_}};
-  const Room<int64_t> from_{bytes_, {batch_, most_}}, counts_{bytes_, {batch_}}, found_{bytes_, {batch_}};
+  const ScratchArray<Ranked<C>> pairs_{bytes_, {2, batch_, e_.boxes}};
+  const ScratchArray<C> sorted_{bytes_, {SortedBoxes<C>::kArrays, batch_, most_}};
+  const ScratchArray<int64_t> from_{bytes_, {batch_, most_}}, counts_{bytes_, {batch_}}, found_{bytes_, {batch_}};
 };
 
 template <typename C>
@@ -100,13 +99,13 @@ class BipartiteMatchingCuda {
     for_each(lane, batch * columns, [=] __device__(int64_t i) { row_of[i] = -1; });
     if (count == 0) return;
     Ranked<C> *const pairs = pairs_.in(extra);
-    each_place(lane, batch, count, [=] __device__(int64_t n, int64_t i) {
+    CudaBackend::parallel_for_2d(lane, batch, count, [=] __device__(int64_t n, int64_t i) {
       const C score = scores[n * count + i];
       pairs[n * count + i] = {(is_ascend ? score < threshold : score > threshold) ? score : C(NAN), i};
     });
     const Ranked<C> *const order = is_ascend ? sort_rows<true>(lane, pairs, pairs + batch * count, batch, count)
                                              : sort_rows<false>(lane, pairs, pairs + batch * count, batch, count);
-    each_together(lane, batch, 32 * count, [=] __device__(int64_t n) {
+    CudaBackend::for_each_block(lane, batch, 32 * count, [=] __device__(int64_t n) {
       const Ranked<C> *const best = order + n * count;
       C *const own_column = column_of + n * rows, *const own_row = row_of + n * columns;
       const int64_t good = count_numbers(best, count);
@@ -115,7 +114,7 @@ class BipartiteMatchingCuda {
           return own_column[best[i].index / columns] == C(-1) && own_row[best[i].index % columns] == C(-1);
         });
         if (at == good) break;
-        share_out(1, [=](int64_t, int64_t) {
+        CudaBackend::block_for(1, [=](int64_t, int64_t) {
           const int64_t row = best[at].index / columns, column = best[at].index % columns;
           own_column[row] = C(column);
           own_row[column] = C(row);
@@ -128,12 +127,17 @@ class BipartiteMatchingCuda {
   const BipartiteMatchingAttrs a_;
   const int64_t batch_, rows_, columns_;
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, {2, batch_, rows_, columns_}};
-  const Room<C> columns_of_{bytes_, {batch_, rows_}}, rows_of_{bytes_, {batch_, columns_}};
+  const ScratchArray<Ranked<C>> pairs_{bytes_, {2, batch_, rows_, columns_}};
+  const ScratchArray<C> columns_of_{bytes_, {batch_, rows_}}, rows_of_{bytes_, {batch_, columns_}};
 };
 
 COHORT_KERNEL_BY(cuda, _contrib_box_nms, make_compute<BoxNmsCuda>);
 COHORT_KERNEL_BY(cuda, _contrib_bipartite_matching, make_compute<BipartiteMatchingCuda>);
+
+const bool registered = [] {
+  register_box_nms_kernels<CudaBackend>();
+  return true;
+}();
 
 }  // namespace
 }  // namespace cohort

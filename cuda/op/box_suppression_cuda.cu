@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/op/box_suppression.cuh"
 
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 
 namespace cohort {
 namespace {
@@ -19,7 +19,7 @@ struct Suppression {
     COHORT_SHARED(uint64_t, suppressed, [kWords][kPanel]);  // of a word of boxes, by each box
     COHORT_SHARED(uint64_t, gone, [kWords]);
     const int words = (count + kWord - 1) / kWord;
-    share_out(words, [&](int64_t w, int64_t) {
+    CudaBackend::block_for(words, [&](int64_t w, int64_t) {
       uint64_t bits = 0;
       for (int j = 0; j < kWord; ++j) {
         const int64_t at = w * kWord + j;
@@ -27,7 +27,7 @@ struct Suppression {
       }
       gone[w] = bits;
     });
-    share_out(int64_t(words) * count, [&](int64_t place, int64_t) {
+    CudaBackend::block_for(int64_t(words) * count, [&](int64_t place, int64_t) {
       const int64_t w = place / count, i = place % count, begin = w * kWord;
       uint64_t bits = 0;
       if (i < begin + kWord && (gone[i / kWord] >> (i % kWord) & 1) == 0) {
@@ -41,12 +41,12 @@ struct Suppression {
     });
     for (int w = 0; w < words; ++w) {
       const int begin = w * kWord, end = begin + kWord < count ? begin + kWord : count;
-      share_out(1, [&](int64_t, int64_t) {  // one after the other
+      CudaBackend::block_for(1, [&](int64_t, int64_t) {  // one after the other
         uint64_t bits = gone[w];
         for (int i = begin; i < end; ++i) bits |= (bits >> (i - begin) & 1) == 0 ? suppressed[w][i] : uint64_t(0);
         gone[w] = bits;
       });
-      share_out(words - w - 1, [&](int64_t behind, int64_t) {
+      CudaBackend::block_for(words - w - 1, [&](int64_t behind, int64_t) {
         const int64_t other = w + 1 + behind;
         uint64_t bits = gone[other];
         for (int i = begin; i < end; ++i) {
@@ -55,14 +55,14 @@ struct Suppression {
         gone[other] = bits;
       });
     }
-    share_out(count, [&](int64_t i, int64_t) {
+    CudaBackend::block_for(count, [&](int64_t i, int64_t) {
       boxes.remains[first + i] = (gone[i / kWord] >> (i % kWord) & 1) == 0 ? C(1) : C(0);
     });
     int64_t remaining = 0;
     for (int w = 0; w < words; ++w) {
       for (uint64_t bits = ~gone[w]; bits != 0; bits &= bits - 1) ++remaining;
     }
-    meet();
+    CudaBackend::block_sync();
     return remaining;
   }
 
@@ -85,11 +85,11 @@ void suppress_in(const Lane &lane, const SortedBoxes<C> &boxes, int64_t samples,
   for_each(lane, samples, [=] __device__(int64_t n) { found[n] = 0; });
   for (int64_t begin = 0; begin < most; begin += kPanel) {
     const int64_t end = std::min<int64_t>(begin + kPanel, most), behind = most - end;
-    each_together(lane, samples, (end - begin) * (end - begin), [=] __device__(int64_t n) {
+    CudaBackend::for_each_block(lane, samples, (end - begin) * (end - begin), [=] __device__(int64_t n) {
       const int64_t until = counts[n] < end ? counts[n] : end;
       if (until <= begin || found[n] >= wanted) return;  // all threads leave
       const int64_t more = all.resolve(n * most + begin, int(until - begin));
-      share_out(1, [&](int64_t, int64_t) { found[n] += more; });
+      CudaBackend::block_for(1, [&](int64_t, int64_t) { found[n] += more; });
     });
     for_each(lane, samples * behind, [=] __device__(int64_t place) {
       const int64_t n = place / behind, j = end + place % behind, at = n * most + j;

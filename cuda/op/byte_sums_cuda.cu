@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/op/byte_sums.cuh"
 
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 
 namespace cohort {
 namespace {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels whose bodies are the same for all backends.
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 #include "cuda/op/expected.cuh"
-//
 #include "kernels/box_coding_kernels.hpp"
 #include "kernels/boxes_kernels.hpp"
 #include "kernels/control_flow_kernels.hpp"
@@ -51,12 +50,26 @@ class MatchesCheck {
 };
 
 #define COHORT_CHECKED(op, check, body) \
-  COHORT_KERNEL_BY(cuda, op, make_checked<check, make_compute<body>>).named("checked").preference(1)
+  COHORT_KERNEL_BY(cuda, op, make_checked<check, make_compute<CudaBackend, body>>).named("checked").preference(1)
 
 COHORT_CHECKED(_contrib_box_encode, MatchesCheck, BoxEncode);
 COHORT_CHECKED(ROIPooling, RegionsCheck, RoiPoolingForward);
 COHORT_CHECKED(_contrib_PSROIPooling, RegionsCheck, PsRoiPooling);
 COHORT_CHECKED(_contrib_DeformablePSROIPooling, RegionsCheck, DeformablePsRoiPooling);
+
+const bool registered = [] {
+  register_adaptive_pooling_kernels<CudaBackend>();
+  register_box_coding_kernels<CudaBackend>();
+  register_boxes_kernels<CudaBackend>();
+  register_interleaved_attention_kernels<CudaBackend>();
+  register_psroi_pooling_kernels<CudaBackend>();
+  register_random_pdf_kernels<CudaBackend>();
+  register_roi_pooling_kernels<CudaBackend>();
+  register_scale_gradient_kernels<CudaBackend>();
+  register_scaling_kernels<CudaBackend>();
+  register_spatial_sampler_kernels<CudaBackend>();
+  return true;
+}();
 
 }  // namespace
 }  // namespace cohort

@@ -2,7 +2,7 @@
 // Correlation: forward, one thread sums one element of the output; backward, one thread per element of either image
 // finds the patches that hold it. Sums run in the same order as on the CPU.
 #include "cuda/op/add_product.cuh"
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 #include "op/correlation.hpp"
 
 namespace cohort {

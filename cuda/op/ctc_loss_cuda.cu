@@ -7,7 +7,7 @@
 #include "cuda/op/expected.cuh"
 #include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 #include "op/ctc_loss.hpp"
 
 namespace cohort {

@@ -7,9 +7,9 @@
 // by the gap between elements in which they lie; each element then sums the readings in the four gaps around it.
 #include "cuda/op/batch_chunks.hpp"
 #include "cuda/op/channel_sums.cuh"
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 #include "cuda/op/sorting.cuh"
-#include "kernels/moved_windows.hpp"
+#include "kernels/deformable_sampling.hpp"
 
 namespace cohort {
 namespace {
@@ -29,7 +29,7 @@ struct BatchChunk {
 
 template <typename C, bool kModulated>
 struct DeformableSizes {
-  MovedWindows<C, kModulated> windows;
+  DeformableSampling<C, kModulated> windows;
   int64_t batch, channels, filters, groups, moved;  // moved: groups of channels that are moved apart
   int64_t elements, places, plane;                  // of a window, of a sample of the output, of a channel of the data
 
@@ -66,7 +66,7 @@ struct Moves {
   Elements offset, mask;
 
   struct Reading {
-    MovedPlace<C> at;
+    DeformableSample<C> at;
     C by;
     int64_t sample;
   };
@@ -147,7 +147,7 @@ struct FillColumns {
     }
     for (int64_t c = 0; c < part.count; ++c) {
       C sum = 0;
-      for (int k = 0; k < 4; ++k) sum += weighed(by[k], load<C>(data, from[k] + c * s.plane));
+      for (int k = 0; k < 4; ++k) sum += weighted(by[k], load<C>(data, from[k] + c * s.plane));
       store(columns, ((part.begin + c) * s.elements + element) * length + along, sum);
     }
   }
@@ -189,7 +189,7 @@ struct ElementGaps {
   __device__ static int64_t along(const Neighbours<C> &n) { return n.low_weight > 0 ? n.low + 1 : n.high; }
   __device__ int64_t of(int64_t sample, int64_t y, int64_t x) const { return (sample * high + y) * wide + x; }
   // Readings outside the image come behind all others.
-  __device__ int64_t of(int64_t sample, const MovedPlace<C> &at) const {
+  __device__ int64_t of(int64_t sample, const DeformableSample<C> &at) const {
     return at.is_inside() ? of(sample, along(at.y), along(at.x)) : count;
   }
 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hawkes processes, by the bodies that all backends share: one thread per row.
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 #include "cuda/op/expected.cuh"
-//
 #include "kernels/hawkes_kernels.hpp"
 
 namespace cohort {
@@ -42,13 +41,18 @@ class MarksCheck {
   const Dtype marks_, lengths_;
 };
 
-COHORT_KERNEL_BY(cuda, _contrib_hawkesll, make_checked<MarksCheck, make_compute<HawkesForward>>)
+COHORT_KERNEL_BY(cuda, _contrib_hawkesll, make_checked<MarksCheck, make_compute<CudaBackend, HawkesForward>>)
     .dtypes(kFloatTypes)
     .named("checked")
     .preference(1);
-COHORT_KERNEL_BY(cuda, _backward__contrib_hawkesll, make_checked<MarksCheck, make_compute<HawkesBackward>>)
+COHORT_KERNEL_BY(cuda, _backward__contrib_hawkesll, make_checked<MarksCheck, make_compute<CudaBackend, HawkesBackward>>)
     .named("checked")
     .preference(1);
+
+const bool registered = [] {
+  register_hawkes_kernels<CudaBackend>();
+  return true;
+}();
 
 }  // namespace
 }  // namespace cohort

@@ -11,7 +11,7 @@
 #include "cuda/cuda_host.hpp"
 #include "device/device.hpp"
 #include "kernels/backend.hpp"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 
 namespace cohort {
 namespace {

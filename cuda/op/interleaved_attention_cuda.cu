@@ -2,9 +2,9 @@
 // Attention on interleaved projections: products of matrices in place, one per head of each sequence, all in one call.
 #include <cmath>
 
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 #include "cuda/op/matrix_product.hpp"
-#include "kernels/interleaved_parts.hpp"
+#include "kernels/attention_projections.hpp"
 
 namespace cohort {
 namespace {
@@ -12,8 +12,10 @@ namespace {
 using A = InterleavedAttentionAttrs;
 
 // Matrices (length, width), by count.
-MatrixPlaces places_of(const PartOf &part) { return {part.count * part.parts * part.width, part.parts * part.width}; }
-int64_t first_of(const PartOf &part) { return part.part * part.width; }  // element of the projections
+MatrixPlaces places_of(const ProjectionPart &part) {
+  return {part.count * part.parts * part.width, part.parts * part.width};
+}
+int64_t first_of(const ProjectionPart &part) { return part.part * part.width; }  // element of the projections
 
 // One product of the operator's arrays.
 class ProductOfParts {
@@ -23,7 +25,7 @@ class ProductOfParts {
     int64_t first = 0;
     MatrixPlaces places{};
   };
-  static Matrices part(int array, const PartOf &of) { return {array, first_of(of), places_of(of)}; }
+  static Matrices part(int array, const ProjectionPart &of) { return {array, first_of(of), places_of(of)}; }
 
   ProductOfParts(StepSpec *spec, const ProductExtent &extent, const Matrices &a, const Matrices &b, const Matrices &c,
                  double factor)
@@ -67,13 +69,13 @@ class Attention : public Kernel {
   std::vector<Cleared> cleared_;
 };
 
-double score_factor(const PartOf &queries) { return 1 / std::sqrt(double(queries.width)); }
+double score_factor(const ProjectionPart &queries) { return 1 / std::sqrt(double(queries.width)); }
 
 class Scores final : public Attention {
  public:
   explicit Scores(StepSpec &spec) {
-    const ScoreParts p(spec.attrs_as<A>(), spec.inputs, 0);
-    const PartOf &q = p.queries, &k = p.keys;
+    const ScoreProjections p(spec.attrs_as<A>(), spec.inputs, 0);
+    const ProjectionPart &q = p.queries, &k = p.keys;
     steps_.emplace_back(&spec, ProductExtent{q.count, q.length, k.length, q.width, false, true},
                         ProductOfParts::part(0, q), ProductOfParts::part(p.joint ? 0 : 1, k),
                         ProductOfParts::Matrices{0}, score_factor(q));
@@ -84,8 +86,8 @@ class Scores final : public Attention {
 class ScoresBackwardCuda final : public Attention {
  public:
   explicit ScoresBackwardCuda(StepSpec &spec) {
-    const ScoreParts p(spec.attrs_as<A>(), spec.inputs, 1);
-    const PartOf &q = p.queries, &k = p.keys;
+    const ScoreProjections p(spec.attrs_as<A>(), spec.inputs, 1);
+    const ProjectionPart &q = p.queries, &k = p.keys;
     const int to_keys = p.joint ? 0 : 1;
     if (spec.wanted[size_t(to_keys)]) clear(spec, to_keys);
     if (spec.wanted[0]) {
@@ -105,7 +107,7 @@ class Values final : public Attention {
  public:
   explicit Values(StepSpec &spec) {
     const auto &a = spec.attrs_as<A>();
-    const PartOf v = values_of(a, spec.inputs[0].shape), y(spec.outputs[0].shape, a.heads, 1, 0);
+    const ProjectionPart v = values_of(a, spec.inputs[0].shape), y(spec.outputs[0].shape, a.heads, 1, 0);
     steps_.emplace_back(&spec, ProductExtent{v.count, y.length, v.width, v.length, false, false},
                         ProductOfParts::Matrices{1}, ProductOfParts::part(0, v), ProductOfParts::part(0, y), 1.0);
   }
@@ -116,7 +118,7 @@ class ValuesBackwardCuda final : public Attention {
  public:
   explicit ValuesBackwardCuda(StepSpec &spec) {
     const auto &a = spec.attrs_as<A>();
-    const PartOf v = values_of(a, spec.inputs[1].shape), y(spec.inputs[0].shape, a.heads, 1, 0);
+    const ProjectionPart v = values_of(a, spec.inputs[1].shape), y(spec.inputs[0].shape, a.heads, 1, 0);
     if (spec.wanted[1]) {
       steps_.emplace_back(&spec, ProductExtent{v.count, y.length, v.length, v.width, false, true},
                           ProductOfParts::part(0, y), ProductOfParts::part(1, v), ProductOfParts::Matrices{1}, 1.0);

@@ -2,8 +2,7 @@
 // Updates that only optimizers run: those whose learning rate depends on the norms of a whole weight and its gradient,
 // and those that add noise.
 #include "cuda/op/update_elements.cuh"
-#include "device/kernel_table.hpp"
-#include "op/random_math.hpp"
+#include "kernels/layer_update_kernels.hpp"
 
 namespace cohort {
 namespace {
@@ -28,9 +27,8 @@ class LayerUpdateCuda final : public Kernel {
     device.step_norm = elements_of(parts + kSquareParts + 1, Dtype::kFloat64);
     sum_squares(lane, arrays.weight, update_.count, parts, device.weight_norm, false);
     sum_squares_of(lane, update_.count, parts, device.step_norm, false, [=] __device__(int64_t i) {
-      C states[Rule::kStates + 1];
-      for (int k = 0; k < Rule::kStates; ++k) states[k] = load<C>(arrays.states[k], i);
-      return double(Rule::template seen<C>(load<C>(arrays.grad, i), states, given.get().as<C>()));
+      return gradient_for_norm<Rule, C>(
+          load<C>(arrays.grad, i), [&](int k) { return load<C>(arrays.states[k], i); }, given.get().as<C>());
     });
     launch_update<Rule, C, Scale>(arrays, given, device, false, update_.count, lane);
   }
@@ -56,12 +54,11 @@ class NoisyUpdateCuda final : public Kernel {
     const UpdateArrays arrays = update_.arrays(args);
     for_each(lane, update_.count, [=] __device__(int64_t i) {
       const UpdateNumbers<C> numbers = given.get().as<C>();
-      constexpr int kPerBlock = sizeof(C) == sizeof(float) ? 4 : 2;  // see normals_of()
-      const auto place = uint64_t(numbers.first + i);
-      C noise[kPerBlock];
-      normals_of(Philox::at(numbers.seed, place / kPerBlock, numbers.draw), noise);
+      const auto position = uint64_t(numbers.first + i);
+      WeightNoise<C> noise;
+      noise.draw(position, numbers);
       store(arrays.out, i,
-            update::Sgld::of<C>(load<C>(arrays.weight, i), load<C>(arrays.grad, i), noise[place % kPerBlock], numbers));
+            update::Sgld::of<C>(load<C>(arrays.weight, i), load<C>(arrays.grad, i), noise.at(position), numbers));
     });
   }
 
@@ -69,25 +66,13 @@ class NoisyUpdateCuda final : public Kernel {
   const WeightUpdate update_;
 };
 
-std::unique_ptr<Kernel> make_noisy_update(StepSpec &spec) {
-  if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<NoisyUpdateCuda<double>>(spec);
-  return std::make_unique<NoisyUpdateCuda<float>>(spec);
-}
-
-using update::Gathered;
-using update::LarsScale;
-using update::LbsgdScale;
-using update::Sgd;
-using update::SgdMom;
-using update::Single;
-#define COHORT_CUDA_LAYER_UPDATE(op, ...) \
-  COHORT_KERNEL_BY(cuda, op, make_layer_update<__VA_ARGS__>).output_dtypes(kFloatTypes)
-COHORT_CUDA_LAYER_UPDATE(_lars_update, Single<Sgd>, LarsScale);
-COHORT_CUDA_LAYER_UPDATE(_lars_mom_update, Single<SgdMom>, LarsScale);
-COHORT_CUDA_LAYER_UPDATE(_lbsgd_update, Single<Sgd>, LbsgdScale);
-COHORT_CUDA_LAYER_UPDATE(_lbsgd_mom_update, Single<SgdMom>, LbsgdScale);
-COHORT_CUDA_LAYER_UPDATE(_gathered_lbsgd_update, Gathered, LbsgdScale);
-COHORT_KERNEL_BY(cuda, _sgld_update, make_noisy_update).output_dtypes(kFloatTypes);
+struct CudaLayerUpdates {
+  template <typename Rule, typename Scale, typename C>
+  using LayerUpdate = LayerUpdateCuda<Rule, Scale, C>;
+  template <typename C>
+  using NoisyUpdate = NoisyUpdateCuda<C>;
+};
+const bool registered = (register_layer_update_kernels<CudaLayerUpdates>(), true);
 
 }  // namespace
 }  // namespace cohort

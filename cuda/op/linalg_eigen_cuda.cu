@@ -4,7 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 #include "cuda/op/expected.cuh"
 #include "kernels/linalg_loops.hpp"
 #include "kernels/linalg_reflections.hpp"
@@ -24,15 +24,14 @@ class SyevdCuda {
   explicit SyevdCuda(const StepSpec &spec)
       : e_(spec.inputs[0].shape),
         room_(whole_lines(e_.area() + kNumLines * e_.cols + kStateWords)),
-        num_rooms_(rooms(spec, e_.count, work())) {}
+        num_rooms_(CudaBackend::num_slots(spec, e_.count, work())) {}
   size_t extra() const { return size_t(num_rooms_ * room_) * (sizeof(double) / sizeof(C)); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     double *const memory = reinterpret_cast<double *>(extra);
-    each_in_room(
-        lane, e_.count, work(), COHORT_BODY(int64_t index, int64_t room) {
-          decompose(in[0] + index * e_.area(), memory + room * room_, out[0] + index * e_.area(),
-                    out[1] ? out[1] + index * e_.cols : nullptr);
-        });
+    CudaBackend::for_each_block_with_slot(lane, e_.count, work(), [=, *this] __device__(int64_t index, int64_t room) {
+      decompose(in[0] + index * e_.area(), memory + room * room_, out[0] + index * e_.area(),
+                out[1] ? out[1] + index * e_.cols : nullptr);
+    });
   }
 
  private:
@@ -72,14 +71,14 @@ class SyevdCuda {
       found = find_values(r);
     }
     if (found) return write(r, exponent, vectors, values);
-    linalg::fill(vectors, r.n * r.n, C(NAN));
-    if (values) linalg::fill(values, r.n, C(NAN));
+    linalg::fill<CudaBackend>(vectors, r.n * r.n, C(NAN));
+    if (values) linalg::fill<CudaBackend>(values, r.n, C(NAN));
   }
 
   // Loads the lower triangle and its mirror image, divided by a power of 2. False if a number is not finite.
   __device__ bool load(const EigenWorkspace &r, const C *from, int *exponent) const {
     const int64_t n = r.n;
-    linalg::share_each(n, [&](int64_t j) {
+    linalg::share_each<CudaBackend>(n, [&](int64_t j) {
       double top = 0;
       for (int64_t i = j; i < n; ++i) {
         const double size = fabs(double(from[i * n + j]));
@@ -93,7 +92,7 @@ class SyevdCuda {
     frexp(top, exponent);
     // In two steps: neither 2^1024 nor 2^-1074 has an inverse.
     const double half = ldexp(1.0, -(*exponent / 2)), rest = ldexp(1.0, -(*exponent - *exponent / 2));
-    linalg::share_each(n, [&](int64_t j) {
+    linalg::share_each<CudaBackend>(n, [&](int64_t j) {
       for (int64_t i = 0; i < n; ++i) r.a[i * n + j] = double(from[i < j ? j * n + i : i * n + j]) * half * rest;
     });
     return true;
@@ -107,25 +106,25 @@ class SyevdCuda {
     for (int64_t i = n - 1; i > 0; --i) {
       double *const v = a + i * n;
       double beta = 0;
-      const double tau = linalg::make_reflection(i, v, i - 1, &beta);
-      linalg::share_each(1, [&](int64_t) {
+      const double tau = linalg::make_reflection<CudaBackend>(i, v, i - 1, &beta);
+      linalg::share_each<CudaBackend>(1, [&](int64_t) {
         r.diagonal[i] = v[i];
         r.beside[i - 1] = beta;
         r.taus[i] = tau;
       });
       if (tau == 0) continue;
-      linalg::share_each(i, [&](int64_t j) {
+      linalg::share_each<CudaBackend>(i, [&](int64_t j) {
         double sum = 0;
         for (int64_t k = 0; k < i; ++k) sum += a[k * n + j] * v[k];
         w[j] = sum;
       });
-      const double along = sum_together<double>(i, [=](int64_t j) { return v[j] * w[j]; });
-      linalg::share_each(i, [&](int64_t j) { w[j] = tau * (w[j] - tau / 2 * along * v[j]); });
-      linalg::share_each(i, [&](int64_t j) {
+      const double along = CudaBackend::block_sum<double>(i, [=](int64_t j) { return v[j] * w[j]; });
+      linalg::share_each<CudaBackend>(i, [&](int64_t j) { w[j] = tau * (w[j] - tau / 2 * along * v[j]); });
+      linalg::share_each<CudaBackend>(i, [&](int64_t j) {
         for (int64_t k = 0; k < i; ++k) a[k * n + j] -= v[k] * w[j] + w[k] * v[j];
       });
     }
-    linalg::share_each(1, [&](int64_t) {
+    linalg::share_each<CudaBackend>(1, [&](int64_t) {
       r.diagonal[0] = a[0];
       r.beside[n - 1] = 0;
     });
@@ -136,30 +135,30 @@ class SyevdCuda {
   __device__ void turn_back(const EigenWorkspace &r) const {
     const int64_t n = r.n;
     double *const a = r.a;
-    linalg::share_each(1, [&](int64_t) { a[0] = 1; });
+    linalg::share_each<CudaBackend>(1, [&](int64_t) { a[0] = 1; });
     for (int64_t i = 1; i < n; ++i) {
       double *const v = a + i * n;
       const double tau = r.taus[i];
-      linalg::share_each(i, [&](int64_t j) {
+      linalg::share_each<CudaBackend>(i, [&](int64_t j) {
         double sum = 0;
         for (int64_t k = 0; k < i; ++k) sum += v[k] * a[k * n + j];
         sum *= tau;
         for (int64_t k = 0; k < i; ++k) a[k * n + j] -= v[k] * sum;
       });
-      linalg::share_each(i + 1, [&](int64_t j) { v[j] = a[j * n + i] = j == i ? 1 : 0; });
+      linalg::share_each<CudaBackend>(i + 1, [&](int64_t j) { v[j] = a[j * n + i] = j == i ? 1 : 0; });
     }
-    linalg::transpose_square(n, a);
+    linalg::transpose_square<CudaBackend>(n, a);
   }
 
   // Sweeps until the off-diagonal is zero; false if it does not converge.
   __device__ bool find_values(const EigenWorkspace &r) const {
     const int64_t n = r.n;
-    linalg::share_each(1, [&](int64_t) { *r.sweep = {0, 30 * n, 0, 0}; });
+    linalg::share_each<CudaBackend>(1, [&](int64_t) { *r.sweep = {0, 30 * n, 0, 0}; });
     for (;;) {
-      linalg::share_each(1, [&](int64_t) { find_sweep(r); });
+      linalg::share_each<CudaBackend>(1, [&](int64_t) { find_sweep(r); });
       const Sweep sweep = *r.sweep;
       if (sweep.high < 0) return sweep.left > 0;
-      linalg::share_each(n, [&](int64_t j) {
+      linalg::share_each<CudaBackend>(n, [&](int64_t j) {
         double carried = r.a[sweep.high * n + j];
         for (int64_t i = sweep.high - 1; i >= sweep.low; --i) {
           const double next = r.a[i * n + j], c = r.cosines[i], s = r.sines[i];
@@ -217,13 +216,13 @@ class SyevdCuda {
     const int64_t n = r.n;
     int64_t *const order = reinterpret_cast<int64_t *>(r.taus);
     double *const signs = r.along;
-    linalg::share_each(n, [&](int64_t i) {
+    linalg::share_each<CudaBackend>(n, [&](int64_t i) {
       const double value = r.diagonal[i];
       int64_t rank = 0;
       for (int64_t j = 0; j < n; ++j) rank += r.diagonal[j] < value || (r.diagonal[j] == value && j < i);
       order[rank] = i;
     });
-    linalg::share_each(n, [&](int64_t i) {
+    linalg::share_each<CudaBackend>(n, [&](int64_t i) {
       const double *const row = r.a + order[i] * n;
       double largest = 0;
       for (int64_t k = 0; k < n; ++k) {
@@ -232,7 +231,7 @@ class SyevdCuda {
       signs[i] = largest < 0 ? -1 : 1;
       if (values) values[i] = C(ldexp(r.diagonal[order[i]], exponent));
     });
-    linalg::share_each(n, [&](int64_t k) {
+    linalg::share_each<CudaBackend>(n, [&](int64_t k) {
       for (int64_t i = 0; i < n; ++i) vectors[i * n + k] = C(signs[i] * r.a[order[i] * n + k]);
     });
   }

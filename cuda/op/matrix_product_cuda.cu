@@ -8,7 +8,7 @@
 
 #include "cuda/cuda_cublas.hpp"
 #include "cuda/op/add_product.cuh"
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 
 namespace cohort {
 namespace {

@@ -4,8 +4,8 @@
 #include "cuda/op/box_suppression.cuh"
 #include "cuda/op/expected.cuh"
 #include "cuda/op/sorting.cuh"
-#include "kernels/multibox_anchors.hpp"
-#include "kernels/room.hpp"
+#include "kernels/anchor_coding.hpp"
+#include "kernels/scratch_layout.hpp"
 
 namespace cohort {
 namespace {
@@ -94,7 +94,7 @@ struct Matches {
       if (now > found.key) found = {now, j};
     }
     found = combined(found, [](const Ranked<C> &a, const Ranked<C> &b) { return ranks_before<false>(a, b) ? a : b; });
-    share_out(1, [&](int64_t, int64_t) { best[n * num_objects + k] = found; });
+    CudaBackend::block_for(1, [&](int64_t, int64_t) { best[n * num_objects + k] = found; });
   }
 
   // An object and the anchor that it may take. Those that overlap most come first, then the first anchor and object.
@@ -117,7 +117,7 @@ struct Matches {
       next = combined(next, [](const Pair &a, const Pair &b) { return a.comes_before(b) ? a : b; });
       if (next.object == num_objects) return;
       const int64_t j = next.anchor.index, at = n * num_anchors + j;
-      share_out(1, [&](int64_t, int64_t) {
+      CudaBackend::block_for(1, [&](int64_t, int64_t) {
         state[at] = AnchorState::kObject;
         overlap[at] = next.anchor.key;
         object[at] = next.object;
@@ -159,12 +159,13 @@ class MultiBoxTargetCuda {
     const C threshold = C(a_.overlap_threshold);
     const bool mines = a_.negative_mining_ratio > 0;
     for_each(lane, batch, [=] __device__(int64_t n) { all.count_objects(n); });
-    each_place(lane, batch, anchors, [=] __device__(int64_t n, int64_t j) { all.meet_objects(n, j); });
-    each_together(lane, batch * objects, 32 * anchors, [=] __device__(int64_t i) {
+    CudaBackend::parallel_for_2d(lane, batch, anchors,
+                                 [=] __device__(int64_t n, int64_t j) { all.meet_objects(n, j); });
+    CudaBackend::for_each_block(lane, batch * objects, 32 * anchors, [=] __device__(int64_t i) {
       const int64_t n = i / objects, k = i % objects;
       if (k < all.objects[n]) all.find_best(n, k);  // or all threads leave
     });
-    each_together(lane, batch, 32 * anchors, [=] __device__(int64_t n) {
+    CudaBackend::for_each_block(lane, batch, 32 * anchors, [=] __device__(int64_t n) {
       all.take_best(n);
       int64_t own = 0;
       for (int64_t at = n * anchors + threadIdx.x; at < (n + 1) * anchors; at += blockDim.x) {
@@ -177,12 +178,12 @@ class MultiBoxTargetCuda {
         }
       }
       const int64_t sum = combined(own, [](int64_t a, int64_t b) { return a + b; });
-      share_out(1, [=](int64_t, int64_t) { taken[n] = sum; });
+      CudaBackend::block_for(1, [=](int64_t, int64_t) { taken[n] = sum; });
     });
     if (mines) mine(all, taken, in[2], pairs_.in(extra), lane);
     C *const location = out[0], *const mask = out[1], *const label = out[2];
     const AnchorTargets<C> targets = targets_;
-    each_place(lane, batch, anchors, [=] __device__(int64_t n, int64_t j) {
+    CudaBackend::parallel_for_2d(lane, batch, anchors, [=] __device__(int64_t n, int64_t j) {
       const int64_t at = n * anchors + j;
       const C *const object = all.state[at] == AnchorState::kObject ? all.label(n, all.object[at]) : nullptr;
       targets.write(all.state[at], all.anchors + 4 * j, object, location ? location + 4 * at : nullptr,
@@ -196,14 +197,14 @@ class MultiBoxTargetCuda {
     const int64_t anchors = anchors_, classes = classes_;
     const C most_overlap = C(a_.negative_mining_thresh);
     const float ratio = a_.negative_mining_ratio;
-    each_place(lane, batch_, anchors, [=] __device__(int64_t n, int64_t j) {
+    CudaBackend::parallel_for_2d(lane, batch_, anchors, [=] __device__(int64_t n, int64_t j) {
       const int64_t at = n * anchors + j;
       const bool may_be = all.objects[n] > 0 && all.state[at] != AnchorState::kObject && all.overlap[at] < most_overlap;
       pairs[at] = {C(NAN), anchors + j};
       if (may_be) pairs[at] = {background_share(scores + n * classes * anchors + j, classes, anchors), j};
     });
     const Ranked<C> *const order = sort_rows<true>(lane, pairs, pairs + batch_ * anchors, batch_, anchors);
-    each_place(lane, batch_, anchors, [=] __device__(int64_t n, int64_t i) {
+    CudaBackend::parallel_for_2d(lane, batch_, anchors, [=] __device__(int64_t n, int64_t i) {
       const int64_t j = order[n * anchors + i].index;
       const double wanted = double(float(taken[n]) * ratio);
       if (j < anchors && !(wanted < double(i + 1))) all.state[n * anchors + j] = AnchorState::kBackground;
@@ -215,11 +216,11 @@ class MultiBoxTargetCuda {
   const AnchorTargets<C> targets_;
   const int64_t anchors_, batch_, objects_, width_, classes_;
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, {a_.negative_mining_ratio > 0 ? 2 : 0, batch_, anchors_}};
-  const Room<Ranked<C>> best_{bytes_, {batch_, objects_}};
-  const Room<int64_t> counts_{bytes_, {batch_}}, taken_{bytes_, {batch_}}, object_{bytes_, {batch_, anchors_}};
-  const Room<C> overlap_{bytes_, {batch_, anchors_}};
-  const Room<AnchorState> state_{bytes_, {batch_, anchors_}};
+  const ScratchArray<Ranked<C>> pairs_{bytes_, {a_.negative_mining_ratio > 0 ? 2 : 0, batch_, anchors_}};
+  const ScratchArray<Ranked<C>> best_{bytes_, {batch_, objects_}};
+  const ScratchArray<int64_t> counts_{bytes_, {batch_}}, taken_{bytes_, {batch_}}, object_{bytes_, {batch_, anchors_}};
+  const ScratchArray<C> overlap_{bytes_, {batch_, anchors_}};
+  const ScratchArray<AnchorState> state_{bytes_, {batch_, anchors_}};
 };
 
 // Rows of class, score and corners: the rows of objects first, in order.
@@ -243,7 +244,7 @@ class MultiBoxDetectionCuda {
     const AnchorDetections<C> each = anchor_;
     const C *const prob = in[0], *const moves = in[1], *const corners = in[2];
     C *const found = classes_of_.in(extra), *const scores = scores_.in(extra), *const rows = out[0];
-    each_place(lane, batch, anchors, [=] __device__(int64_t n, int64_t j) {
+    CudaBackend::parallel_for_2d(lane, batch, anchors, [=] __device__(int64_t n, int64_t j) {
       C score = -1, best = 0;
       for (int64_t k = 1; k < classes; ++k) {
         const C p = prob[(n * classes + k) * anchors + j];
@@ -255,12 +256,12 @@ class MultiBoxDetectionCuda {
     });
     // Where the k-th object is, and how many there are.
     int64_t *const objects = objects_.in(extra), *const counts = counts_.in(extra), *const kept = kept_.in(extra);
-    each_together(lane, batch, 32 * anchors, [=] __device__(int64_t n) {
+    CudaBackend::for_each_block(lane, batch, 32 * anchors, [=] __device__(int64_t n) {
       const C *const own = found + n * anchors;
       const int64_t all = number_those(
           anchors, anchors, [=](int64_t j) { return !(own[j] < 0); },
           [=](int64_t k, int64_t j) { objects[n * anchors + k] = j; });
-      share_out(1, [=](int64_t, int64_t) {
+      CudaBackend::block_for(1, [=](int64_t, int64_t) {
         counts[n] = all;
         kept[n] = all < most ? all : most;
       });
@@ -268,7 +269,7 @@ class MultiBoxDetectionCuda {
     const Ranked<C> *const order = suppresses_ ? sort(objects, counts, scores, pairs_.in(extra), lane) : nullptr;
     const bool by_class = !a_.force_suppress, suppresses = suppresses_;
     const SortedBoxes<C> sorted(sorted_.in(extra), batch * most);
-    each_place(lane, batch, anchors, [=] __device__(int64_t n, int64_t i) {
+    CudaBackend::parallel_for_2d(lane, batch, anchors, [=] __device__(int64_t n, int64_t i) {
       C *const row = rows + 6 * (n * anchors + i);
       if (i >= counts[n]) return fill_elements(row, 6, C(-1));
       const bool is_sorted = i < kept[n];
@@ -281,7 +282,7 @@ class MultiBoxDetectionCuda {
     });
     if (!suppresses_) return;
     suppress(lane, sorted, batch, most, kept, most, C(0), C(a_.nms_threshold), remaining_.in(extra));
-    each_place(lane, batch, most, [=] __device__(int64_t n, int64_t i) {
+    CudaBackend::parallel_for_2d(lane, batch, most, [=] __device__(int64_t n, int64_t i) {
       if (i < kept[n] && sorted.remains[n * most + i] == C(0)) rows[6 * (n * anchors + i)] = -1;
     });
   }
@@ -290,7 +291,7 @@ class MultiBoxDetectionCuda {
   const Ranked<C> *sort(const int64_t *objects, const int64_t *counts, const C *scores, Ranked<C> *pairs,
                         const Lane &lane) const {
     const int64_t anchors = anchors_;
-    each_place(lane, batch_, anchors, [=] __device__(int64_t n, int64_t k) {
+    CudaBackend::parallel_for_2d(lane, batch_, anchors, [=] __device__(int64_t n, int64_t k) {
       const int64_t at = n * anchors + k;
       pairs[at] = {k < counts[n] ? scores[n * anchors + objects[at]] : C(NAN), k};
     });
@@ -304,11 +305,11 @@ class MultiBoxDetectionCuda {
   const bool suppresses_;
   const int64_t most_;  // that suppress each other
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, {suppresses_ ? 2 : 0, batch_, anchors_}};
-  const Room<C> sorted_{bytes_, {SortedBoxes<C>::kArrays, batch_, most_}};
-  const Room<C> classes_of_{bytes_, {batch_, anchors_}}, scores_{bytes_, {batch_, anchors_}};
-  const Room<int64_t> objects_{bytes_, {batch_, anchors_}}, counts_{bytes_, {batch_}};
-  const Room<int64_t> kept_{bytes_, {batch_}}, remaining_{bytes_, {batch_}};
+  const ScratchArray<Ranked<C>> pairs_{bytes_, {suppresses_ ? 2 : 0, batch_, anchors_}};
+  const ScratchArray<C> sorted_{bytes_, {SortedBoxes<C>::kArrays, batch_, most_}};
+  const ScratchArray<C> classes_of_{bytes_, {batch_, anchors_}}, scores_{bytes_, {batch_, anchors_}};
+  const ScratchArray<int64_t> objects_{bytes_, {batch_, anchors_}}, counts_{bytes_, {batch_}};
+  const ScratchArray<int64_t> kept_{bytes_, {batch_}}, remaining_{bytes_, {batch_}};
 };
 
 COHORT_KERNEL_BY(cuda, _contrib_MultiBoxTarget, make_checked<LabelsCheck, make_compute<MultiBoxTargetCuda>>);

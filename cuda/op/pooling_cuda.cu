@@ -10,7 +10,7 @@ namespace cohort {
 namespace {
 
 using pooling::PoolRun;
-using pooling::Window;
+using pooling::WindowExtent;
 
 // The start value of a maximum, which an empty window keeps: for 16-bit floats, the lowest of their type.
 template <typename C>
@@ -43,7 +43,7 @@ class PoolingCuda final : public Kernel {
     for_each(lane, pool.windows.planes * pool.num_places(), [=] __device__(int64_t i) {
       const auto [plane, place] = pool.at(i, pool.num_places());
       const int64_t first = pool.in_plane(plane);
-      const Window window = pooling::window_at(pool.windows, place);
+      const WindowExtent window = pooling::window_at(pool.windows, place);
       C value = pool.type == PoolingAttrs::kMax && !window.has_zeros ? lowest : C(0);
       pooling::for_each_in(pool.windows, window, [&](int64_t at) {
         const C element = load<C>(data, first + at);
@@ -69,7 +69,7 @@ class PoolingCuda final : public Kernel {
 // The share of the window's head gradient g for element `at` of a plane, which has value x and lies in the window. y is
 // the window's result, `best` its first maximum, which takes the whole gradient except in Pooling_v1.
 template <typename C>
-__device__ C share_of(const PoolRun &pool, const Window &window, int64_t at, C g, C x, C y, int64_t best) {
+__device__ C share_of(const PoolRun &pool, const WindowExtent &window, int64_t at, C g, C x, C y, int64_t best) {
   switch (pool.type) {
     case PoolingAttrs::kMax:
       return (pool.windows.v1 ? x == y : best == at) ? g : C(0);
@@ -132,7 +132,7 @@ class PoolingBackwardCuda final : public Kernel {
         for (int64_t b = begin[1]; b < end[1]; ++b) {
           for (int64_t c = begin[2]; c < end[2]; ++c) {
             const int64_t place = (a * w.out[1] + b) * w.out[2] + c;
-            const Window window = pooling::window_at(w, place);
+            const WindowExtent window = pooling::window_at(w, place);
             const int64_t lies = out + place * w.out_step;
             const C g = load<C>(head, lies), y = load<C>(result, lies);
             const int64_t best = maxima ? maxima[lies] : -1;

@@ -5,7 +5,7 @@
 #include "cuda/op/expected.cuh"
 #include "cuda/op/sorting.cuh"
 #include "kernels/proposal_anchors.hpp"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 
 namespace cohort {
 namespace {
@@ -67,20 +67,20 @@ class ProposalCuda {
     int64_t *const counts = counts_.in(extra), *const found = found_.in(extra), *const from = from_.in(extra);
     const SortedBoxes<C> sorted(sorted_.in(extra), images * most);
     for_each(lane, images, [=] __device__(int64_t n) { counts[n] = most; });
-    each_place(lane, images, most, [=] __device__(int64_t n, int64_t i) {
+    CudaBackend::parallel_for_2d(lane, images, most, [=] __device__(int64_t n, int64_t i) {
       const C *const box = corners + 4 * (n * count + order[n * count + i].index);
       sorted.set(n * most + i, box_of(box, false), proposal_area(box), C(0));
     });
     suppress(lane, sorted, images, most, counts, rows, C(1),
              std::nextafter(C(a_.threshold), std::numeric_limits<C>::infinity()), found);
-    each_together(lane, images, 32 * most, [=] __device__(int64_t n) {
+    CudaBackend::for_each_block(lane, images, 32 * most, [=] __device__(int64_t n) {
       const C *const remains = sorted.remains + n * most;
       const int64_t all = number_those(
           most, rows, [=](int64_t i) { return remains[i] != C(0); },
           [=](int64_t k, int64_t i) { from[n * rows + k] = i; });
-      share_out(1, [=](int64_t, int64_t) { found[n] = all; });
+      CudaBackend::block_for(1, [=](int64_t, int64_t) { found[n] = all; });
     });
-    each_place(lane, images, rows, [=] __device__(int64_t n, int64_t row) {
+    CudaBackend::parallel_for_2d(lane, images, rows, [=] __device__(int64_t n, int64_t row) {
       const Ranked<C> box = order[n * count + from[n * rows + row % found[n]]];
       C *const own = to + 5 * (n * rows + row);
       own[0] = C(n);
@@ -103,7 +103,7 @@ class ProposalCuda {
       const int64_t some = std::min(kSome, p.anchors - first);
       SomeAnchors base;
       std::copy_n(base_.begin() + first, some, base.at);
-      each_place(lane, images_, some * p.plane(), [=] __device__(int64_t n, int64_t place) {
+      CudaBackend::parallel_for_2d(lane, images_, some * p.plane(), [=] __device__(int64_t n, int64_t place) {
         const int64_t k = place / p.plane(), i = place % p.plane() * p.anchors + first + k, at = n * p.count() + i;
         const C score = p.predict(p.image(info + 3 * n), base.at[k], scores + (2 * n + 1) * p.count(),
                                   moves + 4 * n * p.count(), i, corners + 4 * at);
@@ -118,10 +118,10 @@ class ProposalCuda {
   const int64_t images_, most_;
   const std::vector<Box<C>> base_;
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, {2, images_, p_.count()}};
-  const Room<C> corners_{bytes_, {4, images_, p_.count()}};
-  const Room<C> sorted_{bytes_, {SortedBoxes<C>::kArrays, images_, most_}};
-  const Room<int64_t> from_{bytes_, {images_, a_.rpn_post_nms_top_n}}, counts_{bytes_, {images_}},
+  const ScratchArray<Ranked<C>> pairs_{bytes_, {2, images_, p_.count()}};
+  const ScratchArray<C> corners_{bytes_, {4, images_, p_.count()}};
+  const ScratchArray<C> sorted_{bytes_, {SortedBoxes<C>::kArrays, images_, most_}};
+  const ScratchArray<int64_t> from_{bytes_, {images_, a_.rpn_post_nms_top_n}}, counts_{bytes_, {images_}},
       found_{bytes_, {images_}};
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers on bytes: those that are the same for all backends, products and rows of a table.
 #include "cuda/op/byte_sums.cuh"
-#include "cuda/op/compute.cuh"
-//
+#include "cuda/op/cuda_backend.cuh"
 #include "kernels/quantized_kernels.hpp"
 
 namespace cohort {
@@ -101,7 +100,7 @@ class QuantizedEmbeddingCuda final : public Kernel {
 COHORT_KERNEL_BY(cuda, _contrib_quantized_conv, make_convolution);
 COHORT_KERNEL_BY(cuda, _contrib_quantized_fully_connected, make_fully_connected);
 COHORT_KERNEL(cuda, _contrib_quantized_embedding, QuantizedEmbeddingCuda);
-COHORT_KERNEL(cuda, _int8_Pooling, PoolingOfBytes)
+COHORT_KERNEL(cuda, _int8_Pooling, PoolingOfBytes<CudaBackend>)
     .dtypes({Dtype::kInt8, Dtype::kUint8})
     .when([](const StepSpec &spec) -> std::string {
       const auto &a = spec.attrs_as<PoolingAttrs>();
@@ -109,6 +108,11 @@ COHORT_KERNEL(cuda, _int8_Pooling, PoolingOfBytes)
       return a.pool_type == PoolingAttrs::kMax || a.pool_type == PoolingAttrs::kAvg ? ""
                                                                                     : "takes maxima and means alone";
     });
+
+const bool registered = [] {
+  register_quantized_kernels<CudaBackend>();
+  return true;
+}();
 
 }  // namespace
 }  // namespace cohort

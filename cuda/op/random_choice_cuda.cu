@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/op/cuda_backend.cuh"
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
 #include "device/run_value.hpp"
+#include "kernels/zipfian_kernels.hpp"
 #include "op/random_choice.hpp"
 #include "op/random_math.hpp"
 
@@ -120,53 +122,10 @@ class ShuffleCuda final : public Kernel {
   const Dtype dtype_;
 };
 
-// Each row finds numbers already drawn in a hash table of its own, of at least twice as many places.
-class ZipfianCuda final : public Kernel {
- public:
-  explicit ZipfianCuda(StepSpec &spec)
-      : rows_(spec.outputs[0].shape[0]),
-        cols_(spec.outputs[0].shape[1]),
-        log_range_(std::log(double(spec.attrs_as<ZipfianAttrs>().range_max) + 1)),
-        range_(spec.attrs_as<ZipfianAttrs>().range_max) {
-    while (places_ < 2 * cols_) places_ *= 2;
-    spec.scratch_bytes = size_t(rows_ * places_) * sizeof(int32_t);
-  }
-  void run(const Args &args, const Lane &lane) const override {
-    const auto draw = next_draw(args, lane);
-    const int64_t cols = cols_, range = range_, places = places_;
-    const double log_range = log_range_;
-    int64_t *const numbers = args.out<int64_t>(0), *const tries_out = args.out<int64_t>(1);
-    int32_t *const tables = static_cast<int32_t *>(args.scratch);
-    for_each(lane, rows_, [=] __device__(int64_t row) {
-      Dice dice = dice_of(draw.get(), uint64_t(row) << 12);
-      int32_t *const table = tables + row * places;
-      for (int64_t i = 0; i < places; ++i) table[i] = -1;
-      int64_t tries = 0;
-      for (int64_t found = 0; found < cols;) {
-        const auto drawn = int64_t(std::exp(dice.unit() * log_range)) - 1;
-        const auto number = int32_t(drawn < 0 ? 0 : drawn < range ? drawn : range - 1);
-        ++tries;
-        int64_t place = int64_t(uint32_t(number) * 2654435761u) % places;
-        while (table[place] >= 0 && table[place] != number) place = (place + 1) % places;
-        if (table[place] == number) continue;
-        table[place] = number;
-        numbers[row * cols + found++] = number;
-      }
-      if (tries_out) tries_out[row] = tries;
-    });
-  }
-
- private:
-  const int64_t rows_, cols_;
-  const double log_range_;
-  const int64_t range_;
-  int64_t places_ = 1;
-};
-
 COHORT_KERNEL(cuda, _sample_multinomial, MultinomialCuda).dtypes(kFloatTypes);
 COHORT_KERNEL(cuda, _backward__sample_multinomial, MultinomialBackwardCuda);
 COHORT_KERNEL(cuda, _shuffle, ShuffleCuda);
-COHORT_KERNEL(cuda, _sample_unique_zipfian, ZipfianCuda);
+const bool zipfian_registered = (register_zipfian_kernels<CudaBackend>(), true);
 
 }  // namespace
 }  // namespace cohort

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels of RNN find on CUDA: products by the library, and a cell as one launch, a thread for each element of
 // the state.
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 #include "cuda/op/matrix_product.hpp"
 #include "cuda/op/rows.cuh"
+#include "kernels/rnn_backward_kernels.hpp"
+#include "kernels/rnn_kernels.hpp"
 #include "kernels/rnn_layers.hpp"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 #include "op/float_math.hpp"
 
 namespace cohort::rnn {
@@ -23,7 +25,7 @@ struct Team {
   };
 };
 
-// Of arrays of 16-bit floats: factors are rounded to them, sums and results are float.
+// For arrays of 16-bit floats, factors are rounded to that type; sums and results are float.
 template <typename C>
 class Product {
  public:
@@ -71,7 +73,7 @@ void sum_rows(const Lane &lane, const C *values, int64_t rows, int64_t columns, 
 template <typename C>
 class Cells {
  public:
-  Cells(const RNNAttrs &attrs, const Sizes &s)
+  Cells(const RNNAttrs &attrs, const RnnSizes &s)
       : batch_(s.batch),
         state_(s.state),
         clips_(attrs.lstm_state_clip_min.has_value()),
@@ -171,18 +173,27 @@ class Cells {
   const bool tanh_;
 };
 
-}  // namespace
-}  // namespace cohort::rnn
+// CudaBackend with what kernels/rnn_pass.hpp asks for.
+struct CudaRnnBackend : CudaBackend {
+  using Team = rnn::Team;
+  template <typename C>
+  using Product = rnn::Product<C>;
+  template <typename C>
+  using Cells = rnn::Cells<C>;
+  template <typename C>
+  static void sum_rows(const Lane &lane, const C *values, int64_t rows, int64_t columns, C *sums) {
+    rnn::sum_rows(lane, values, rows, columns, sums);
+  }
+};
 
-#include "kernels/rnn_backward_kernels.hpp"
-#include "kernels/rnn_kernels.hpp"
-
-namespace cohort::rnn {
-namespace {
-
+COHORT_KERNEL_BY(cuda, RNN, make_forward<CudaRnnBackend>);
+COHORT_KERNEL_BY(cuda, _backward_RNN, make_backward<CudaRnnBackend>);
 // Products in the units for 16-bit floats, as above.
-COHORT_KERNEL_BY(cuda, RNN, make_forward).named("cublaslt").dtypes({Dtype::kFloat16, Dtype::kBfloat16}).preference(1);
-COHORT_KERNEL_BY(cuda, _backward_RNN, make_backward)
+COHORT_KERNEL_BY(cuda, RNN, make_forward<CudaRnnBackend>)
+    .named("cublaslt")
+    .dtypes({Dtype::kFloat16, Dtype::kBfloat16})
+    .preference(1);
+COHORT_KERNEL_BY(cuda, _backward_RNN, make_backward<CudaRnnBackend>)
     .named("cublaslt")
     .dtypes({Dtype::kFloat16, Dtype::kBfloat16})
     .preference(1);

@@ -2,10 +2,10 @@
 // ROIAlign: forward, one thread reads the places of one window of a region; backward, one thread per element of the
 // data finds the windows that read it. RROIAlign: backward, one thread per element and group of channels transforms the
 // element into the axes of each region of its image, and tests the places around it.
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 #include "cuda/op/expected.cuh"
 #include "kernels/regions.hpp"
-#include "kernels/turned_regions.hpp"
+#include "kernels/rotated_regions.hpp"
 #include "op/bilinear.hpp"
 #include "op/roi_align.hpp"
 
@@ -79,7 +79,7 @@ struct AlignSizes {
     const C *const roi = rois + n * numbers;
     const C shift = aligned ? C(0.5) : C(0), left = roi[1] * scale - shift, top = roi[2] * scale - shift;
     C wide = roi[3] * scale - shift - left, tall = roi[4] * scale - shift - top;
-    int64_t image = image_of_region(roi[0], n, batch);
+    int64_t image = image_of_region<CudaBackend>(roi[0], n, batch);
     if (aligned && !(wide > 0 && tall > 0)) image = -1;
     if (!aligned) {
       wide = wide > 1 ? wide : C(1);
@@ -177,7 +177,7 @@ COHORT_KERNEL_BY(cuda, _backward__contrib_ROIAlign, make_compute<RoiAlignBackwar
 // A region in scratch memory, with all numbers of type C. image: -1 if it reads nothing.
 template <typename C>
 struct PlacedRegion {
-  TurnedRegion<C> region;
+  RotatedRegion<C> region;
   C image;
 };
 
@@ -195,42 +195,42 @@ struct PlacesAround {
 };
 
 template <typename C>
-class TurnedBodyCuda {
+class RotatedBodyCuda {
  public:
   using Placed = PlacedRegion<C>;
 
-  TurnedBodyCuda(const StepSpec &spec, const Shape &data, const Shape &rois)
+  RotatedBodyCuda(const StepSpec &spec, const Shape &data, const Shape &rois)
       : grid_(spec.attrs_as<RoiAlignAttrs>(), data), batch_(data[0]), channels_(data[1]), count_(rois[0]) {}
   size_t extra() const { return size_t(count_) * (sizeof(Placed) / sizeof(C)); }
 
   const Placed *place_regions(const C *rois, C *extra, const Lane &lane) const {
     Placed *const placed = reinterpret_cast<Placed *>(extra);
-    const TurnedGrid<C> grid = grid_;
+    const RotatedGrid<C> grid = grid_;
     const int64_t batch = batch_;
     for_each(lane, count_, [=] __device__(int64_t n) {
       const C *const roi = rois + 6 * n;
-      const TurnedRegion<C> region = grid.region(roi);
-      const int64_t image = image_of_region(roi[0], n, batch);
+      const RotatedRegion<C> region = grid.region(roi);
+      const int64_t image = image_of_region<CudaBackend>(roi[0], n, batch);
       placed[n] = {region, region.is_readable() ? C(image) : C(-1)};
     });
     return placed;
   }
 
  protected:
-  const TurnedGrid<C> grid_;
+  const RotatedGrid<C> grid_;
   const int64_t batch_, channels_, count_;
 };
 
 template <typename C>
-class TurnedRoiAlignCuda : TurnedBodyCuda<C> {
-  using Base = TurnedBodyCuda<C>;
+class RotatedRoiAlignCuda : RotatedBodyCuda<C> {
+  using Base = RotatedBodyCuda<C>;
 
  public:
-  explicit TurnedRoiAlignCuda(const StepSpec &spec) : Base(spec, spec.inputs[0].shape, spec.inputs[1].shape) {}
+  explicit RotatedRoiAlignCuda(const StepSpec &spec) : Base(spec, spec.inputs[0].shape, spec.inputs[1].shape) {}
   using Base::extra;
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     const PlacedRegion<C> *const placed = this->place_regions(in[1], extra, lane);
-    const TurnedGrid<C> grid = this->grid_;
+    const RotatedGrid<C> grid = this->grid_;
     const int64_t channels = this->channels_, windows = grid.rows * grid.columns;
     for_each(lane, this->count_ * channels * windows, [=] __device__(int64_t at) {
       const PlacedRegion<C> &r = placed[at / windows / channels];
@@ -238,7 +238,7 @@ class TurnedRoiAlignCuda : TurnedBodyCuda<C> {
       if (r.image >= 0) {
         const C *const from =
             in[0] + (int64_t(r.image) * channels + at / windows % channels) * grid.height * grid.width;
-        grid.each_place(r.region, at % windows, [&](const TurnedPlace<C> &place) {
+        grid.each_place(r.region, at % windows, [&](const RotatedSample<C> &place) {
           const int64_t *const e = place.elements;
           const C *const by = place.weights;
           sum += by[0] * from[e[0]] + by[1] * from[e[1]] + by[2] * from[e[2]] + by[3] * from[e[3]];
@@ -252,8 +252,8 @@ class TurnedRoiAlignCuda : TurnedBodyCuda<C> {
 constexpr int kTogether = 8;  // channels per thread; they share the same places
 
 template <typename C>
-struct TurnedElement {
-  TurnedGrid<C> grid;
+struct RotatedElement {
+  RotatedGrid<C> grid;
   const PlacedRegion<C> *placed;
   const C *head;
   C *grad;
@@ -280,7 +280,7 @@ struct TurnedElement {
 
   // Calls fn(window, weight) for each place that reads an element.
   template <typename Fn>
-  __device__ void each_reading(const TurnedRegion<C> &r, int64_t own, Fn &&fn) const {
+  __device__ void each_reading(const RotatedRegion<C> &r, int64_t own, Fn &&fn) const {
     const C y = C(own / grid.width) - r.y, x = C(own % grid.width) - r.x;
     const C down = y * r.cosine + x * r.sine + r.height / 2, right = x * r.cosine - y * r.sine + r.width / 2;
     // A place reads elements at most one away along either axis; the rounding error grows with the numbers.
@@ -295,7 +295,7 @@ struct TurnedElement {
       const C at = r.down(row, C(i % places_y));
       for (int64_t j = columns.begin; j < columns.end; ++j) {
         const int64_t column = j / places_x;
-        TurnedPlace<C> place;
+        RotatedSample<C> place;
         if (!grid.find(r, at, r.right(column, C(j % places_x)), &place)) continue;
         for (int k = 0; k < 4; ++k) {
           if (place.elements[k] == own) fn(row * grid.columns + column, place.weights[k]);
@@ -306,34 +306,35 @@ struct TurnedElement {
 };
 
 template <typename C>
-class TurnedRoiAlignBackwardCuda : TurnedBodyCuda<C> {
-  using Base = TurnedBodyCuda<C>;
+class RotatedRoiAlignBackwardCuda : RotatedBodyCuda<C> {
+  using Base = RotatedBodyCuda<C>;
 
  public:
-  explicit TurnedRoiAlignBackwardCuda(const StepSpec &spec) : Base(spec, spec.outputs[0].shape, spec.inputs[1].shape) {}
+  explicit RotatedRoiAlignBackwardCuda(const StepSpec &spec)
+      : Base(spec, spec.outputs[0].shape, spec.inputs[1].shape) {}
   using Base::extra;
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     const PlacedRegion<C> *const placed = this->place_regions(in[1], extra, lane);
     const int64_t parts = (this->channels_ + kTogether - 1) / kTogether;
     for_each(lane, this->batch_ * parts * this->grid_.height * this->grid_.width,
-             TurnedElement<C>{this->grid_, placed, in[0], out[0], this->channels_, this->count_, parts});
+             RotatedElement<C>{this->grid_, placed, in[0], out[0], this->channels_, this->count_, parts});
   }
 };
 
 // Checks that regions name images and are not too large.
-class TurnedRegionsCheck : RegionsCheck {
+class RotatedRegionsCheck : RegionsCheck {
  public:
-  explicit TurnedRegionsCheck(const StepSpec &spec)
+  explicit RotatedRegionsCheck(const StepSpec &spec)
       : RegionsCheck(spec),
         wide_(spec.attrs_as<RoiAlignAttrs>(), spec.inputs[0].shape),
         narrow_(spec.attrs_as<RoiAlignAttrs>(), spec.inputs[0].shape) {}
   struct ElementCheck {
     RegionsCheck::ElementCheck images;
-    TurnedGrid<double> wide;
-    TurnedGrid<float> narrow;
+    RotatedGrid<double> wide;
+    RotatedGrid<float> narrow;
 
     template <typename C>
-    __device__ double most_places(const TurnedGrid<C> &grid, int64_t row) const {
+    __device__ double most_places(const RotatedGrid<C> &grid, int64_t row) const {
       C roi[6];
       for (int k = 0; k < 6; ++k) roi[k] = load<C>(images.rois, 6 * row + k);
       return double(grid.region(roi).most_places());
@@ -343,7 +344,7 @@ class TurnedRegionsCheck : RegionsCheck {
       if (image.wrong || load<double>(images.rois, 6 * row) < 0) return image;
       const bool is_wide = Dtype(images.rois.dtype) == Dtype::kFloat64;
       const double found = is_wide ? most_places(wide, row) : most_places(narrow, row);
-      return {!(found <= TurnedRegion<double>::kMostPlaces), bits_of(found), 1, TurnedRegion<double>::kMostPlaces};
+      return {!(found <= RotatedRegion<double>::kMostPlaces), bits_of(found), 1, RotatedRegion<double>::kMostPlaces};
     }
   };
   using RegionsCheck::count;
@@ -355,12 +356,12 @@ class TurnedRegionsCheck : RegionsCheck {
   }
 
  private:
-  const TurnedGrid<double> wide_;
-  const TurnedGrid<float> narrow_;
+  const RotatedGrid<double> wide_;
+  const RotatedGrid<float> narrow_;
 };
 
-COHORT_KERNEL_BY(cuda, _contrib_RROIAlign, make_checked<TurnedRegionsCheck, make_compute<TurnedRoiAlignCuda>>);
-COHORT_KERNEL_BY(cuda, _backward__contrib_RROIAlign, make_compute<TurnedRoiAlignBackwardCuda>);
+COHORT_KERNEL_BY(cuda, _contrib_RROIAlign, make_checked<RotatedRegionsCheck, make_compute<RotatedRoiAlignCuda>>);
+COHORT_KERNEL_BY(cuda, _backward__contrib_RROIAlign, make_compute<RotatedRoiAlignBackwardCuda>);
 
 }  // namespace
 }  // namespace cohort

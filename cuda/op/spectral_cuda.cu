@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "cuda/op/compute.cuh"
+#include "cuda/op/cuda_backend.cuh"
 #include "cuda/op/expected.cuh"
 #include "cuda/op/sorting.cuh"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 #include "kernels/spectral_math.hpp"
 #include "op/checked_length.hpp"
 

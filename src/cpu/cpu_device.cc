@@ -17,7 +17,7 @@ namespace cohort {
 namespace {
 
 constexpr size_t kAlignment = 64, kHugePage = 2 << 20;
-// What no machine has, so that a size gone wrong is not even asked for.
+// An allocation that no machine can serve: an overflowed size is refused without asking the system.
 constexpr size_t kMostBytes = size_t(1) << 46;
 
 class CpuDevice final : public Device {
@@ -38,8 +38,8 @@ class CpuDevice final : public Device {
 
  protected:
   std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) override {
-    // oneDNN shares out the work of a primitive when it is made: over more threads than OMP_THREAD_LIMIT lets run,
-    // parts of it would never be done.
+    // oneDNN divides the work of a primitive among threads when it is made: if OMP_THREAD_LIMIT lets fewer run, parts
+    // of the work would never be done.
     spec.num_threads = std::min(spec.num_threads, omp_get_thread_limit());
     const FloatModeScope mode;
     const ThreadsScope threads(spec.num_threads);
@@ -48,14 +48,14 @@ class CpuDevice final : public Device {
 };
 
 std::shared_ptr<Memory> CpuDevice::obtain(size_t bytes) {
-  // Rounded up, so that a vector may be read whole at the end. Large blocks start where a huge page does.
+  // Rounded up so that vectors may be read whole at the end. Large blocks start at a huge page.
   const bool huge = bytes >= 2 * kHugePage;
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void *data = nullptr;
   if (bytes > kMostBytes || posix_memalign(&data, huge ? kHugePage : kAlignment, rounded ? rounded : kAlignment) != 0) {
     throw Error(Code::kOutOfMemory, text(context(), ": no memory for ", bytes, " bytes"), text(context()));
   }
-  // Fewer page faults and misses of the address cache; a refusal changes nothing but speed.
+  // Huge pages: fewer page faults and TLB misses. A refusal only costs speed.
   if (huge) madvise(data, rounded / kHugePage * kHugePage, MADV_HUGEPAGE);
   std::unique_ptr<void, void (*)(void *)> guard(data, std::free);
   auto memory = std::make_shared<Memory>(context(), data, bytes, std::free);
@@ -63,7 +63,7 @@ std::shared_ptr<Memory> CpuDevice::obtain(size_t bytes) {
   return memory;
 }
 
-// Kernels of this room register the change of layouts as an operator of one input and one output.
+// Kernels of src/cpu register changes of layout as an operator with one input and one output.
 std::unique_ptr<Kernel> CpuDevice::make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) {
   StepSpec spec;
   spec.op = "_reorder";

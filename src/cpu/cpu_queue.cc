@@ -28,12 +28,12 @@
 namespace cohort {
 namespace {
 
-// How long a thread looks out before it sleeps. Waking a sleeping one costs about as much.
+// How long a thread polls before it sleeps. Waking a sleeping one costs about as much.
 constexpr int64_t kWorkerLookout_ns = 50000, kWaiterLookout_ns = 30000;
 constexpr size_t kInlineCopyBytes = 64 << 10;
 constexpr uint64_t kNever = UINT64_MAX;
 
-// Threads that work or look out for work, those of teams included. Looking out pays only while each has a processor.
+// Threads that work or poll, including those of teams. Polling only pays while each of them has a processor.
 std::atomic<int> num_active{0};
 
 int num_processors() {
@@ -54,7 +54,7 @@ class ActiveScope {
   const int num_threads_;
 };
 
-// False if fn failed; then told(what, code) was called.
+// Calls fn. If it throws, calls told(what, code) and returns false.
 template <typename Fn, typename Told>
 bool caught(Fn &&fn, Told &&told) noexcept {
   try {
@@ -72,7 +72,7 @@ bool caught(Fn &&fn, Told &&told) noexcept {
   return false;
 }
 
-// Changes in every forked child.
+// Differs in every forked child.
 std::atomic<uint32_t> generation{0};
 
 uint32_t current_generation() {
@@ -80,7 +80,7 @@ uint32_t current_generation() {
     generation.fetch_add(1, std::memory_order_relaxed);
     num_active.store(0, std::memory_order_relaxed);
   });
-  (void)registered;  // it fails for want of memory only; then a child is not recognised
+  (void)registered;  // fails only if there is no memory; a child is then not recognised
   return generation.load(std::memory_order_relaxed);
 }
 
@@ -93,8 +93,8 @@ void futex_wake(std::atomic<uint32_t> &word, int num_waiters) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE, num_waiters, nullptr, nullptr, 0);
 }
 
-// Until ready() or the time is over, or it does not pay any more: pays() says no, or other work of ours wants the
-// processors. `headroom`: those the caller counts for beyond num_active.
+// Polls ready() until it is true, the time is over, pays() is false, or other work of ours needs the processors.
+// `headroom`: the processors that the caller itself needs beyond num_active. Returns whether ready() was true.
 template <typename Ready, typename Pays>
 bool look_out(int64_t limit_ns, int headroom, Ready &&ready, Pays &&pays) {
   int64_t end_ns = 0;
@@ -121,17 +121,17 @@ class CurrentScope {
   const void *const before_;
 };
 
-// One piece of queued work. Slots are reused, so that filling one allocates nothing.
+// One piece of queued work. Slots are reused, so that enqueuing allocates nothing.
 struct Work {
   enum class Kind { kRun, kCall, kCopy, kWait } kind;
   Program program;
-  std::shared_ptr<const void> owner;  // of kRun and kCopy
+  std::shared_ptr<const void> owner;  // for kRun and kCopy
   std::function<void()> fn;
   const char *label;
   void *to;
   const void *from;
   size_t bytes;
-  void (*failed)(const void *owner, const char *message);  // of kCopy
+  void (*failed)(const void *owner, const char *message);  // for kCopy
   std::shared_ptr<Event> event;
 };
 
@@ -145,7 +145,7 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
         generation_(current_generation()),
         trace_(trace),
         row_(*trace, text(context, " queue, threads: ", num_threads), context, num_threads) {
-    num_processors();  // finding out takes memory, which waiting must not
+    num_processors();  // the first call allocates memory, which waiting must not do
     const std::string node = read_setting(kFault);
     if (!node.empty()) fault_ = "'" + node + "'";
   }
@@ -154,10 +154,11 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   bool finished_all() const {
     return finished_.load(std::memory_order_acquire) == queued_.load(std::memory_order_relaxed);
   }
-  // One thread on a machine, or in an affinity mask, of one processor: a worker could only take turns with the host.
+  // Whether there is one thread and one processor, by the machine or the affinity mask: a worker could only alternate
+  // with the host's thread.
   bool shares_processor() const { return num_threads_ == 1 && num_processors() == 1; }
-  Work &slot();    // of the next piece of work; waits for room
-  void publish();  // the slot is filled
+  Work &slot();    // for the next piece of work; waits for room
+  void publish();  // queues the work in the slot
   void run_here(const Program &program, const void *owner) {
     const CurrentScope current(this);
     const FloatModeScope mode;
@@ -177,8 +178,8 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   // ---- for every thread ----
   uint64_t queued() const { return queued_.load(std::memory_order_acquire); }
   bool finished(uint64_t ticket) const { return finished_.load(std::memory_order_acquire) >= ticket; }
-  // Returns when the first `ticket` pieces are finished, or at once if that cannot be: in their own midst, in a forked
-  // child.
+  // Returns when the first `ticket` pieces are finished; at once if the caller is executing one of them, or in a
+  // forked child.
   void wait_for(uint64_t ticket);
   bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }
   void throw_error(bool and_clear);  // if poisoned
@@ -192,8 +193,8 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   int num_threads() const { return num_threads_; }
 
   void start_worker();
-  void work();  // the worker's life
-  void stop();  // and its end
+  void work();  // the main function of the worker
+  void stop();  // ends the worker
 
  private:
   bool take() { return !running_.load(std::memory_order_relaxed) && !running_.exchange(true); }
@@ -201,7 +202,7 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   bool has_work() const { return queued_.load() != finished_.load(); }
   void wake_worker();
   void worker_sleep();
-  void do_next();  // by whoever has taken the queue
+  void do_next();  // for the thread that has taken the queue
   void do_work(Work &work) noexcept;
   void run_program(const Program &program, const void *owner) noexcept;
   void fail(const char *label, const char *what, Code code) noexcept;
@@ -213,31 +214,32 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   const uint32_t generation_;
   Trace *const trace_;
   const TraceRow row_;
-  std::string fault_;  // "'conv0'": the step whose label has this fails
+  std::string fault_;  // "'conv0'": steps whose label contains this fail
 
-  // Pieces of work are numbered from 1; slot i of the ring is for numbers i + 1, i + 1 + kDepth, ... Orders that are
-  // not given are sequentially consistent: two threads that each write one of these and read another rely on it.
+  // Pieces of work are numbered from 1; slot i of the ring holds numbers i + 1, i + 1 + kDepth, ... Atomic operations
+  // below without an explicit order are sequentially consistent, which is needed where two threads each write one
+  // variable and read the other's.
   Work ring_[kDepth];
   alignas(64) std::atomic<uint64_t> queued_{0};        // written by the thread that enqueues
   alignas(64) std::atomic<uint64_t> finished_{0};      // written by the thread that has taken the queue
-  std::atomic<bool> running_{false};                   // some thread has taken it
-  alignas(64) std::atomic<uint64_t> wake_at_{kNever};  // smallest number a sleeping thread waits for
-  std::atomic<uint32_t> finished_word_{0};             // those threads sleep on it
-  alignas(64) std::atomic<bool> asleep_{false};        // the worker
-  // Processors on which the worker and the thread it works for were last seen. Where they are one and the same, looking
-  // out only keeps the other from running.
+  std::atomic<bool> running_{false};                   // whether some thread has taken the queue
+  alignas(64) std::atomic<uint64_t> wake_at_{kNever};  // the smallest number that a sleeping thread waits for
+  std::atomic<uint32_t> finished_word_{0};             // threads that wait for finished work sleep on it
+  alignas(64) std::atomic<bool> asleep_{false};        // whether the worker sleeps
+  // Processors on which the worker and the thread it works for were last seen. If both are the same, polling only
+  // keeps the other thread from running.
   std::atomic<int> worker_processor_{-1}, host_processor_{-2};
-  std::atomic<uint32_t> work_word_{0};  // it sleeps on this
+  std::atomic<uint32_t> work_word_{0};  // the worker sleeps on it
   std::atomic<bool> stopping_{false};
 
   std::atomic<bool> poisoned_{false};
-  std::mutex error_mutex_;   // guards the three below
-  char message_[1024] = {};  // fixed, for want of memory is an error, too
+  std::mutex error_mutex_;   // guards the next three members
+  char message_[1024] = {};  // a fixed size, because running out of memory is an error, too
   char subject_[256] = {};
   Code code_ = Code::kExecution;
 
-  bool woken_ = false;    // a sleeping thread, lately; of the thread that has taken the queue
-  bool started_ = false;  // with worker_: of the thread that enqueues, then of the destructor
+  bool woken_ = false;    // for the thread that has taken the queue: a sleeping thread was woken lately
+  bool started_ = false;  // with worker_: for the thread that enqueues, then for the destructor
   pthread_t worker_{};
 };
 
@@ -273,7 +275,7 @@ void CpuQueue::Core::throw_error(bool and_clear) {
   Code code;
   {
     const std::lock_guard<std::mutex> lock(error_mutex_);
-    if (!poisoned_.load(std::memory_order_relaxed)) return;  // another thread has thrown it
+    if (!poisoned_.load(std::memory_order_relaxed)) return;  // another thread has thrown it meanwhile
     std::memcpy(message, message_, sizeof message);
     std::memcpy(subject, subject_, sizeof subject);
     code = code_;
@@ -282,7 +284,7 @@ void CpuQueue::Core::throw_error(bool and_clear) {
   throw Error(code, message, subject);
 }
 
-// False if fn failed. `label` is read then: fn may change it as it goes on.
+// Calls fn. If it throws, poisons the queue and returns false. `label` is read only then, as fn may change it.
 template <typename Fn>
 bool CpuQueue::Core::guarded(const char *const &label, Fn &&fn) noexcept {
   return caught(fn, [&](const char *what, Code code) { fail(label, what, code); });
@@ -345,14 +347,14 @@ void CpuQueue::Core::do_work(Work &work) noexcept {
       if (spans) spans.ended(SpanKind::kCopy, "copy", 2.0 * double(work.bytes));
       break;
     }
-    case Work::Kind::kWait: {  // also if poisoned: events recorded later still stand for what this one stands for
+    case Work::Kind::kWait: {  // also if poisoned: events recorded later still depend on this one
       ProgramSpans spans(trace_, row_, nullptr);
       work.event->wait();
       if (spans) spans.ended(SpanKind::kWait, "wait", 0);
       break;
     }
   }
-  // Before the work counts as finished, so that what it held is free when a wait for it returns.
+  // Releases what the work held before it counts as finished: it is free when a wait for it returns.
   work.owner.reset();
   work.fn = nullptr;
   work.event.reset();
@@ -365,7 +367,7 @@ void CpuQueue::Core::do_next() {
   if (before + 1 >= wake_at_.load()) {
     wake_at_.exchange(kNever);
     finished_word_.fetch_add(1);
-    futex_wake(finished_word_, INT_MAX);  // those who wait for later work ask again
+    futex_wake(finished_word_, INT_MAX);  // threads that wait for later work check again
     woken_ = true;
   }
 }
@@ -374,9 +376,9 @@ void CpuQueue::Core::do_next() {
 
 void CpuQueue::Core::wait_for(uint64_t ticket) {
   if (finished(ticket) || working_queue == this || in_child()) return;
-  // Not from the midst of other work: that thread belongs to its queue.
+  // A thread that executes work of another queue does not take this one: it belongs to its own queue.
   if (num_threads_ == 1 && !working_queue && take()) {
-    const std::shared_ptr<Core> keep = shared_from_this();  // the work may hold the last reference on its queue
+    const std::shared_ptr<Core> keep = shared_from_this();  // the work may hold the last reference to its queue
     {
       const ActiveScope active(1);
       const CurrentScope current(this);
@@ -388,8 +390,8 @@ void CpuQueue::Core::wait_for(uint64_t ticket) {
     if (has_work() || stopping_.load()) wake_worker();
     return;
   }
-  // Not for a worker that is yet to be woken: that takes long, and it may have to run right here. A worker that waits
-  // for another is counted as active already.
+  // Polling does not pay while the worker must still be woken: that takes long, and it may have to run on this
+  // processor. A worker that waits for another one is counted as active already.
   const auto pays = [this] { return running_.load(std::memory_order_relaxed) && worker_processor_ != sched_getcpu(); };
   if (look_out(
           kWaiterLookout_ns, working_queue ? 0 : 1, [&] { return finished(ticket); }, pays))
@@ -414,7 +416,7 @@ Work &CpuQueue::Core::slot() {
     if (working_queue == this) {
       throw Error(Code::kState, text(context_, ": queued work may not queue more than ", kDepth, " pieces of work"));
     }
-    wait_for(before - kDepth / 2);  // for half of it: else each piece that is finished would wake this thread
+    wait_for(before - kDepth / 2);  // waits for half of the ring, so that not every finished piece wakes this thread
   }
   return ring_[before % kDepth];
 }
@@ -448,7 +450,7 @@ void CpuQueue::Core::start_worker() {
     throw Error(Code::kOutOfMemory, text(context_, ": no worker thread can be started: ", std::strerror(error)),
                 text(context_));
   }
-  keep.release();  // to the worker
+  keep.release();  // the worker owns it now
   started_ = true;
 }
 
@@ -468,7 +470,7 @@ void CpuQueue::Core::work() {
         while (has_work()) do_next();
         const bool woken = woken_;
         give_back();
-        if (woken && !has_work()) sched_yield();  // it may have been woken to run here
+        if (woken && !has_work()) sched_yield();  // the woken thread may have to run on this processor
       }
       if (stopping_.load() && !has_work()) return;
       const auto pays = [this] { return host_processor_.load(std::memory_order_relaxed) != sched_getcpu(); };
@@ -483,8 +485,8 @@ void CpuQueue::Core::work() {
 }
 
 void CpuQueue::Core::stop() {
-  if (!started_ || in_child()) return;  // the child has no such thread
-  if (working_queue == this) {          // the last reference on the queue was in its own work
+  if (!started_ || in_child()) return;  // a forked child does not have this thread
+  if (working_queue == this) {          // the worker itself drops the last reference to the queue
     pthread_detach(worker_);
     stopping_.store(true);
     wake_worker();
@@ -499,7 +501,7 @@ void CpuQueue::Core::stop() {
 // ---- the queue ----------------------------------------------------------------------------------------------------
 
 CpuQueue::CpuQueue(const Context &context, const QueueOptions &options)
-    // More than OMP_THREAD_LIMIT lets run must not be promised (CpuDevice::make_kernel).
+    // OMP_THREAD_LIMIT may allow fewer threads; do not promise more (CpuDevice::make_kernel).
     : core_(std::make_shared<Core>(
           context, std::min(options.num_threads > 0 ? options.num_threads : default_threads(), omp_get_thread_limit()),
           options.trace)) {}

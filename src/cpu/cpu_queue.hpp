@@ -10,12 +10,12 @@
 
 namespace cohort {
 
-// The worker is the master of an OpenMP team of num_threads threads, so that loops of ours and primitives of oneDNN use
-// that team; it starts with the first work that needs it. Work is done by one thread at a time, in order:
+// The worker is the master of an OpenMP team of num_threads threads, which loops of ours and primitives of oneDNN use;
+// it starts with the first work that needs it. One thread at a time executes work, in order:
 // - a brief program on an idle queue runs on the caller before run() returns;
-// - a thread that waits for a queue of one thread does the work itself where the worker has not begun it;
-// - the worker does everything else. After its last work it looks out for more for some microseconds, if there are
-//   processors to spare, and then sleeps.
+// - a thread that waits for a queue of one thread executes the work itself if the worker has not begun it;
+// - the worker executes everything else. After its last work it polls for more for some microseconds, if processors are
+//   idle, and then sleeps.
 // At most kDepth pieces of work are queued; enqueuing more blocks until there is room.
 // In a forked child all calls on a queue of the parent throw kState, and its destructor returns at once.
 class CpuQueue final : public Queue {
@@ -39,7 +39,7 @@ class CpuQueue final : public Queue {
   bool idle() const override;
   int num_threads() const override;
 
-  class Core;  // what the worker and events hold, too
+  class Core;  // shared with the worker and events
 
  private:
   const std::shared_ptr<Core> core_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One spelling for oneDNN 2.6, which makes an operation descriptor first, and 3.x, which makes primitive descriptors at
-// once. Included by src/cpu/dnnl_kernel.hpp alone.
+// One interface to oneDNN 2.6, which makes an operation descriptor first, and 3.x, which makes primitive descriptors
+// at once. Included by src/cpu/dnnl_kernel.hpp alone.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -25,7 +25,7 @@ using SoftmaxForward = dnnl::softmax_v2_forward;
 using SoftmaxBackward = dnnl::softmax_v2_backward;
 #endif
 
-// The primitive descriptor of a forward primitive P from the arguments of its operation.
+// Makes the primitive descriptor of a forward primitive P from the arguments of its operation.
 template <typename P, typename... A>
 typename P::primitive_desc forward_desc(const dnnl::engine &engine, const primitive_attr &attr, const A &...args) {
 #if DNNL_VERSION_MAJOR >= 3
@@ -35,7 +35,7 @@ typename P::primitive_desc forward_desc(const dnnl::engine &engine, const primit
 #endif
 }
 
-// The same of a backward primitive; `hint` is the forward primitive's.
+// Makes that of a backward primitive; `hint` is the forward primitive's.
 template <typename P, typename H, typename... A>
 typename P::primitive_desc backward_desc(const dnnl::engine &engine, const primitive_attr &attr, const H &hint,
                                          const A &...args) {
@@ -46,7 +46,7 @@ typename P::primitive_desc backward_desc(const dnnl::engine &engine, const primi
 #endif
 }
 
-// Operations whose arguments differ: 3.x names the destination apart from the source, and pooling has a dilation.
+// Operations whose arguments differ: 3.x distinguishes destination and source, and pooling has a dilation.
 inline dnnl::eltwise_forward::primitive_desc eltwise_desc(const dnnl::engine &engine, const primitive_attr &attr,
                                                           prop_kind kind, algorithm alg, const Desc &desc,
                                                           float alpha) {
@@ -122,12 +122,12 @@ constexpr algorithm kSoftRelu = algorithm::eltwise_soft_relu;
 constexpr float kSoftReluAlpha = 1.0f;
 #else
 constexpr algorithm kSoftRelu = algorithm::eltwise_soft_relu;
-constexpr float kSoftReluAlpha = 0.0f;  // 2.6 knows no factor
+constexpr float kSoftReluAlpha = 0.0f;  // 2.6 has no factor
 #endif
 
-// How a descriptor lays out its elements.
+// The memory layout of a descriptor.
 struct Blocking {
-  bool blocked;  // by strides and inner blocks; all else is opaque
+  bool blocked;  // described by strides and inner blocks; false: opaque
   Dims dims, padded_dims, strides, inner_blocks, inner_axes;
   int64_t offset;
 };
@@ -170,7 +170,7 @@ inline memory::data_type type_in(const Desc &desc) {
 #endif
 }
 
-// Whether a descriptor describes nothing (no scratchpad, no workspace).
+// Whether a descriptor is empty (no scratchpad, no workspace).
 inline bool is_empty(const Desc &desc) { return desc.get_size() == 0; }
 
 }  // namespace cohort::dnn

@@ -9,7 +9,7 @@
 namespace cohort::dnn {
 namespace {
 
-// Never destroyed: kernels of other static objects may outlive any order of destruction.
+// Never destroyed: kernels in other static objects may be destroyed later.
 struct Runtime {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
@@ -166,12 +166,13 @@ void fail(dnnl_status_t status, const std::string &what) {
   throw Error(Code::kExecution, text(what, ": oneDNN failed with ", dnnl_status2str(status)));
 }
 
-Call::Call(const_dnnl_primitive_desc_t pd, const Desc &scratchpad, std::string what, std::vector<Operand> operands,
-           size_t *scratch_bytes)
+DnnlCall::DnnlCall(const_dnnl_primitive_desc_t pd, const Desc &scratchpad, std::string what,
+                   std::vector<DnnlArg> operands, size_t *scratch_bytes)
     : what_(std::move(what)) {
   if (!is_empty(scratchpad)) {
     if (!scratch_bytes) throw Error(Code::kInternal, text(what_, ": oneDNN asks for scratch memory"));
-    operands.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, Place::scratch(book(*scratch_bytes, scratchpad.get_size()))});
+    operands.push_back(
+        {DNNL_ARG_SCRATCHPAD, scratchpad, BufferRef::scratch(book(*scratch_bytes, scratchpad.get_size()))});
   }
   operands_ = std::move(operands);
   try {
@@ -179,14 +180,14 @@ Call::Call(const_dnnl_primitive_desc_t pd, const Desc &scratchpad, std::string w
   } catch (const dnnl::error &e) {
     fail(e.status, what_);
   }
-  bindings_ = std::make_unique<Spares<Binding>>();
-  bindings_->give(make_binding());
+  bindings_ = std::make_unique<ObjectPool<Binding>>();
+  bindings_->release(make_binding());
 }
 
-std::unique_ptr<Call::Binding> Call::make_binding() const {
+std::unique_ptr<DnnlCall::Binding> DnnlCall::make_binding() const {
   auto made = std::make_unique<Binding>();
   try {
-    for (const Operand &operand : operands_) {
+    for (const DnnlArg &operand : operands_) {
       made->objects.push_back(memory(operand.desc, engine(), DNNL_MEMORY_NONE));
       made->args.push_back({operand.arg, made->objects.back().get()});
     }
@@ -197,11 +198,11 @@ std::unique_ptr<Call::Binding> Call::make_binding() const {
   return made;
 }
 
-void Call::run(const Args &args) const {
-  std::unique_ptr<Binding> binding = bindings_->take();
+void DnnlCall::run(const Args &args) const {
+  std::unique_ptr<Binding> binding = bindings_->acquire();
   if (!binding) binding = make_binding();
   for (size_t i = 0; i < operands_.size(); ++i) {
-    void *const data = operands_[i].place.find(args);
+    void *const data = operands_[i].buffer.find(args);
     if (data == binding->bound[i]) continue;
     COHORT_DNN_CHECK(dnnl_memory_set_data_handle(binding->objects[i].get(), data), what_);
     binding->bound[i] = data;
@@ -209,7 +210,7 @@ void Call::run(const Args &args) const {
   COHORT_DNN_CHECK(
       dnnl_primitive_execute(primitive_.get(), runtime().stream.get(), int(binding->args.size()), binding->args.data()),
       what_);
-  bindings_->give(std::move(binding));
+  bindings_->release(std::move(binding));
 }
 
 std::string name_of(const StepSpec &spec) {
@@ -223,7 +224,7 @@ int threads_for_work(const StepSpec &spec, double operations) { return operation
 int threads_for_elements(const StepSpec &spec, double elements) { return elements < 16384 ? 1 : spec.num_threads; }
 
 bool has_bfloat16_units() {
-  constexpr auto kUnits = unsigned(dnnl::cpu_isa::avx512_core_bf16);  // of instruction sets: one bit each
+  constexpr auto kUnits = unsigned(dnnl::cpu_isa::avx512_core_bf16);  // a bit mask of instruction sets
   static const bool found = (unsigned(dnnl::get_effective_cpu_isa()) & kUnits) == kUnits;
   return found;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "_reorder": copies its input in one layout to its output in another. Both describe one tensor; a null layout is
-// row-major and dense. Device::make_reorder makes the step.
+// The kernel of "_reorder": copies its input in one layout to its output in another. Both describe one tensor; a null
+// layout is row-major and dense. Device::make_reorder makes the step.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@ namespace cohort {
 namespace dnn {
 namespace {
 
-// Both layouts put every element at the same place.
+// A reorder between layouts with equal offsets: a plain copy.
 class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(size_t bytes) : bytes_(bytes) {}
@@ -32,10 +32,10 @@ class ReorderKernel final : public Kernel {
   ReorderKernel(const Desc &from, const Desc &to, int num_threads, const std::string &what)
       : num_threads_(int64_t(to.get_size()) < 65536 ? 1 : num_threads) {
     const ThreadsScope threads(num_threads_);
-    // The scratchpad, if it needs one, is oneDNN's own: a reorder has no step to book one in.
+    // oneDNN allocates the scratchpad, if it needs one: a reorder has no step whose scratch could be booked.
     const auto pd = attempt([&] { return dnnl::reorder::primitive_desc(engine(), from, engine(), to); });
     if (!pd) throw Error(Code::kUnsupported, text(what, ": oneDNN cannot change the layout"));
-    call_ = Call(*pd, what, {{DNNL_ARG_FROM, from, Place::input(0)}, {DNNL_ARG_TO, to, Place::output(0)}});
+    call_ = DnnlCall(*pd, what, {{DNNL_ARG_FROM, from, BufferRef::input(0)}, {DNNL_ARG_TO, to, BufferRef::output(0)}});
   }
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
@@ -44,12 +44,12 @@ class ReorderKernel final : public Kernel {
 
  private:
   const int num_threads_;
-  Call call_;
+  DnnlCall call_;
 };
 
-// The gradient of a 1 x 1 convolution's weight out of squares of 16 x 16, each turned: whole lines of the target at a
-// time. oneDNN (2.6) writes single elements of 16 rows by turns, which push each other out of the cache where rows are
-// a multiple of 4096 bytes apart: 2.7 ms for 1024 x 1024, this 0.2 to 0.35.
+// The gradient of a 1 x 1 convolution's weight, transposed in squares of 16 x 16, which write whole lines of the
+// target. oneDNN (2.6) alternates between single elements of 16 rows, which evict each other from the cache where
+// rows are a multiple of 4096 bytes apart: 2.7 ms for 1024 x 1024; this takes 0.2 to 0.35.
 class TurnedSquares final : public Kernel {
  public:
   static bool suits(const Desc &from, const Desc &to) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kSide = 768;                     // of the matrices: three fit into a core's cache
 constexpr size_t kCopiedBytes = size_t(32) << 20;  // more than a core's share of any cache
-constexpr int kTries = 6;                          // others may be at work on the machine: the best counts
+constexpr int kTries = 6;                          // the best of these counts, as other programs may be running
 
 template <typename Fn>
 double least_ns(int tries, Fn &&fn) {
@@ -63,12 +63,12 @@ double copy_rate(const Lane &lane) {
 }  // namespace
 
 MachineRates cpu_rates(int num_threads) {
-  static std::mutex mutex;  // guards the other
+  static std::mutex mutex;  // guards the rates
   static auto *const known = new std::map<int, MachineRates>;
   const std::lock_guard<std::mutex> lock(mutex);
   const auto [entry, fresh] = known->try_emplace(num_threads);
   if (!fresh) return entry->second;
-  // On a thread of its own, which takes its team of threads with it.
+  // Measures on a thread of its own, which ends together with its OpenMP team.
   std::exception_ptr failure;
   const auto measure = [&, rates = &entry->second] {
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do, for those who compare. Measured when it is first asked for, in some 100 ms.
+// Measures the speed of this machine, for comparisons. It takes some 100 ms on the first call.
 #pragma once
 
 #include "device/device.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of CPU kernels over the threads of their queue, and the settings of a thread that runs kernels.
+// Parallel loops of CPU kernels, and the thread settings under which kernels run.
 #pragma once
 
 #include <omp.h>
@@ -18,11 +18,11 @@
 
 namespace cohort {
 
-// Calls fn(range, begin, end) for ranges that cover [0, count), on up to lane.num_threads threads at once, none shorter
-// than about `grain`. The ranges depend on count, grain and lane.num_threads only, however many threads there really
-// are. Their numbers are below lane.num_threads, and below count: what a range needs for itself goes by them. The
-// number that OpenMP gives a thread does not do: the calling thread may be one of a team of the host's. An exception of
-// fn is thrown again when all ranges are done.
+// Calls fn(range, begin, end) for ranges that cover [0, count), on up to lane.num_threads threads at once, none
+// shorter than about `grain`. The ranges depend on count, grain and lane.num_threads only, not on the number of
+// threads that really run. Their numbers are below lane.num_threads and below count: use them to divide scratch
+// memory, not OpenMP's thread number, because the calling thread may belong to a team of the host. Rethrows an
+// exception of fn when all ranges are done.
 template <typename Fn>
 void parallel_ranges(const Lane &lane, int64_t count, int64_t grain, Fn &&fn) {
   if (count <= 0) return;
@@ -37,7 +37,7 @@ void parallel_ranges(const Lane &lane, int64_t count, int64_t grain, Fn &&fn) {
   const int64_t num_units = (count + unit - 1) / unit, whole = num_units / num_ranges, rest = num_units % num_ranges;
   const auto start = [=](int64_t range) { return std::min(count, (range * whole + std::min(range, rest)) * unit); };
   std::exception_ptr failure;
-  // Always the whole team: libgomp ends and starts threads when the size of a team changes.
+  // Always uses the whole team: libgomp ends and starts threads when the size of a team changes.
 #pragma omp parallel num_threads(lane.num_threads)
   for (int64_t range = omp_get_thread_num(); range < num_ranges; range += omp_get_num_threads()) {
     try {
@@ -54,7 +54,7 @@ void parallel_for(const Lane &lane, int64_t count, int64_t grain, Fn &&fn) {
   parallel_ranges(lane, count, grain, [&](int64_t, int64_t begin, int64_t end) { fn(begin, end); });
 }
 
-// The size of the team that the calling thread's parallel regions (ours and oneDNN's) get, while this lives.
+// Sets the team size of parallel regions (ours and oneDNN's) of the calling thread, for its lifetime.
 class ThreadsScope {
  public:
   explicit ThreadsScope(int num_threads) : before_(omp_get_max_threads()), changed_(before_ != num_threads) {
@@ -71,8 +71,8 @@ class ThreadsScope {
   const bool changed_;
 };
 
-// The default floating-point mode while this lives: round to nearest, no traps, subnormals kept. Then the host's again,
-// its exception flags included.
+// Sets the default floating-point mode for its lifetime: round to nearest, no traps, subnormals kept. Then restores
+// the host's mode and exception flags.
 class FloatModeScope {
  public:
 #if defined(__SSE__)

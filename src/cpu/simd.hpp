@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// One loop, compiled for several instruction sets, of which the best that this processor has is chosen when a kernel is
-// made. Plain function pointers: indirect functions of the linker (target_clones) run before a sanitizer is ready.
+// A loop compiled for several instruction sets; the best one for this processor is chosen when a kernel is made. By
+// plain function pointers, as indirect functions of the linker (target_clones) run before a sanitizer is ready.
 #pragma once
 
-// Before a loop: no iteration reads or writes what another one writes.
-#if defined(__clang__)
-#define COHORT_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define COHORT_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
-#endif
+#include "kernels/loop_hints.hpp"
 
 namespace cohort {
 
 enum class Simd : int { kBase = 0, kAvx2 = 1, kAvx512 = 2 };
 
-Simd simd_level();  // the best of this processor; kBase where built without other versions
+Simd simd_level();  // the best level of this processor; kBase if there are no other versions
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define COHORT_SIMD_VERSIONS 1
-// flatten: everything that the loop calls becomes part of it and is compiled for the same instructions.
+// flatten: inlines everything that the loop calls, so that it is compiled for the same instruction set.
 #define COHORT_SIMD_BASE __attribute__((flatten))
 #define COHORT_SIMD_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2"), flatten))
 #define COHORT_SIMD_AVX512 \
   __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c,bmi,bmi2,prefer-vector-width=512"), flatten))
 #endif
 
-// Body::run, in the version for this processor. Body is a class with one static function run, not a template.
+// Body::run, in the version for this processor. Body is a class with one static function run, which is not a
+// template.
 template <typename Body, typename Result, typename... Args>
 struct SimdVersions {
   using Function = Result (*)(Args...);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels that are written once for all backends find in each of them. The headers of this room hold such kernels,
-// registrations included; a file of each backend includes them (src/cpu/op/movement_cpu.cc,
-// cuda/op/movement_cuda.cu).
+// Functions that each backend defines for the kernels of this folder. A file of each backend includes the headers
+// with kernels: src/cpu/op/movement_cpu.cc, cuda/op/movement_cuda.cu.
 #pragma once
 
 #include <memory>
@@ -10,23 +9,24 @@
 
 namespace cohort {
 
-// The kernels of the backend that is compiled: COHORT_KERNEL(backend, slice, Slice).
+// The kernel table of the backend that this is compiled for: COHORT_KERNEL(backend, slice, Slice).
 KernelTable &backend_kernels();
 
-void copy_bytes(const Lane &lane, void *to, const void *from, size_t bytes);  // nothing if they are one
+void copy_bytes(const Lane &lane, void *to, const void *from, size_t bytes);  // does nothing if to == from
 void zero_bytes(const Lane &lane, void *to, size_t bytes);
 
-// To the host's memory. The host waits for it, and so for all before it.
+// Copies to the host's memory, and waits for that and for all work queued before it.
 void read_back(const Lane &lane, void *to, const void *from, size_t bytes);
-// From the host's memory, which may go when this returns.
+// Copies from the host's memory, which may be freed when this returns.
 void write_through(const Lane &lane, void *to, const void *from, size_t bytes);
 
-// Kernels that are on_caller() are run without a queue: where one needs a lane nevertheless, this has it.
+// A lane for kernels that are on_caller(): they run without a queue.
 class CallerLane {
  public:
   CallerLane(const Context &context, bool on_caller);
   ~CallerLane();
-  // Calls fn with a lane: the given one if it has a queue. What fn enqueues on an own one is done when this returns.
+  // Calls fn with a lane: `given` if it has a queue, else an own one. Work that fn enqueues on an own lane is done
+  // when this returns.
   template <typename Fn>
   void run(const Lane &given, const Fn &fn) const {
     call(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What box_nms makes of a row of its data. Compiled by nvcc, too.
+// Rows of the data of box_nms: which boxes count, how they are sorted, how they are written. Compiled by nvcc, too.
 #pragma once
 
 #include <cmath>
@@ -10,14 +10,14 @@
 
 namespace cohort {
 
-// Of the data of box_nms, (..., boxes, width).
+// The sizes of the data of box_nms, (..., boxes, width).
 struct BoxNmsExtent {
   explicit BoxNmsExtent(const Shape &data)
       : batch(data.size(0, data.rank() - 2)), boxes(data[data.rank() - 2]), width(data[data.rank() - 1]) {}
   int64_t batch, boxes, width;
 };
 
-// The second output of box_nms counts boxes in C.
+// Throws if the second output of box_nms, which counts boxes in C, cannot hold all their numbers.
 template <typename C>
 void expect_countable(const BoxNmsExtent &data) {
   if (double(data.boxes) <= 1 / double(std::numeric_limits<C>::epsilon())) return;
@@ -37,7 +37,7 @@ struct BoxRows {
     sorted.set(i, box_of(four, a.in_center), box_area(four, a.in_center),
                by_class ? std::trunc(row[a.id_index]) : C(0));
   }
-  // A row of the output, of the `width` numbers of one of the data.
+  // Writes a row of the output from a row of the data, both of `width` numbers.
   COHORT_HOST_DEVICE void write(const C *row, int64_t width, C *to) const {
     for (int64_t k = 0; k < width; ++k) to[k] = row[k];
     C *const four = to + a.coord_start;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of op/boxes.hpp, for all backends.
+// Kernels of op/boxes.hpp.
 #pragma once
 
 #include "op/boxes.hpp"
@@ -14,8 +14,9 @@
 namespace cohort {
 namespace {
 
-// The boxes of the right side by coordinates first: a loop over them reads each in a row.
-template <typename C>
+// Transposes the boxes of the right side first, coordinate by coordinate: the inner loop then reads each coordinate
+// contiguously.
+template <typename Backend, typename C>
 class BoxIou {
  public:
   explicit BoxIou(const StepSpec &spec)
@@ -26,30 +27,29 @@ class BoxIou {
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     C *const left = extra, *const top = left + rhs_, *const right = top + rhs_, *const bottom = right + rhs_;
     C *const areas = bottom + rhs_;
-    parallel_for(
-        lane, rhs_, kCheapGrain, COHORT_BODY(int64_t begin, int64_t end) {
-          for (int64_t j = begin; j < end; ++j) {
-            const Box<C> box = box_of(in[1] + 4 * j, center_);
-            left[j] = box.left;
-            top[j] = box.top;
-            right[j] = box.right;
-            bottom[j] = box.bottom;
-            areas[j] = box_area(in[1] + 4 * j, center_);
-          }
-        });
-    parallel_for(
-        lane, lhs_, 1 + kCheapGrain / (rhs_ + 1), COHORT_BODY(int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            const Box<C> box = box_of(in[0] + 4 * i, center_);
-            const C area = box_area(in[0] + 4 * i, center_);
-            C *const to = out[0] + i * rhs_;
-            for (int64_t j = 0; j < rhs_; ++j) {
-              const C both = shared_area(box, Box<C>{left[j], top[j], right[j], bottom[j]}, C(0));
-              const C ratio = both / (area + areas[j] - both);
-              to[j] = both <= 0 ? C(0) : ratio;
-            }
-          }
-        });
+    Backend::parallel_for(lane, rhs_, Backend::kCheapGrain, [=, *this] COHORT_DEVICE(int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) {
+        const Box<C> box = box_of(in[1] + 4 * j, center_);
+        left[j] = box.left;
+        top[j] = box.top;
+        right[j] = box.right;
+        bottom[j] = box.bottom;
+        areas[j] = box_area(in[1] + 4 * j, center_);
+      }
+    });
+    Backend::parallel_for(lane, lhs_, 1 + Backend::kCheapGrain / (rhs_ + 1),
+                          [=, *this] COHORT_DEVICE(int64_t begin, int64_t end) {
+                            for (int64_t i = begin; i < end; ++i) {
+                              const Box<C> box = box_of(in[0] + 4 * i, center_);
+                              const C area = box_area(in[0] + 4 * i, center_);
+                              C *const to = out[0] + i * rhs_;
+                              for (int64_t j = 0; j < rhs_; ++j) {
+                                const C both = shared_area(box, Box<C>{left[j], top[j], right[j], bottom[j]}, C(0));
+                                const C ratio = both / (area + areas[j] - both);
+                                to[j] = both <= 0 ? C(0) : ratio;
+                              }
+                            }
+                          });
   }
 
  private:
@@ -57,7 +57,7 @@ class BoxIou {
   const int64_t lhs_, rhs_;
 };
 
-template <typename C>
+template <typename Backend, typename C>
 class MultiBoxPrior {
  public:
   explicit MultiBoxPrior(const StepSpec &spec)
@@ -69,22 +69,21 @@ class MultiBoxPrior {
     const C left = C(a_.offsets[1]), top = C(a_.offsets[0]);
     const int64_t height = height_, width = width_, each = int64_t(a_.sizes.size() + a_.ratios.size()) - 1;
     const bool clip = a_.clip;
-    // One box of all places at a time: lists stay with the host.
+    // One launch per box shape, for all positions: the lists of sizes and ratios stay on the host.
     for (int64_t k = 0; k < each; ++k) {
       const size_t size = k < int64_t(a_.sizes.size()) ? size_t(k) : 0;
       const size_t ratio = size_t(k) < a_.sizes.size() ? 0 : size_t(k) - a_.sizes.size() + 1;
       const C side = C(a_.sizes[size]), root = std::sqrt(C(a_.ratios[ratio]));
       const C half_width = side * C(height) / C(width) * root / 2, half_height = side / root / 2;
-      each_place(
-          lane, height, width, COHORT_LOOP_BODY(int64_t row, int64_t column) {
-            const C y = (C(row) + top) * step_y, x = (C(column) + left) * step_x;
-            const C box[] = {x - half_width, y - half_height, x + half_width, y + half_height};
-            C *const to = out[0] + ((row * width + column) * each + k) * 4;
-            for (int64_t c = 0; c < 4; ++c) {
-              const C corner = box[c] < C(0) ? C(0) : box[c] > C(1) ? C(1) : box[c];
-              to[c] = clip ? corner : box[c];
-            }
-          });
+      Backend::parallel_for_2d(lane, height, width, [=] COHORT_DEVICE(int64_t row, int64_t column) {
+        const C y = (C(row) + top) * step_y, x = (C(column) + left) * step_x;
+        const C box[] = {x - half_width, y - half_height, x + half_width, y + half_height};
+        C *const to = out[0] + ((row * width + column) * each + k) * 4;
+        for (int64_t c = 0; c < 4; ++c) {
+          const C corner = box[c] < C(0) ? C(0) : box[c] > C(1) ? C(1) : box[c];
+          to[c] = clip ? corner : box[c];
+        }
+      });
     }
   }
 
@@ -93,8 +92,12 @@ class MultiBoxPrior {
   const int64_t height_, width_;
 };
 
-COHORT_KERNEL_BY(backend, _contrib_MultiBoxPrior, make_compute<MultiBoxPrior>);
-COHORT_KERNEL_BY(backend, _contrib_box_iou, make_compute<BoxIou>);
+template <typename Backend>
+void register_boxes_kernels() {
+  KernelTable &table = backend_kernels();
+  table.add("_contrib_MultiBoxPrior", make_compute<Backend, MultiBoxPrior>);
+  table.add("_contrib_box_iou", make_compute<Backend, BoxIou>);
+}
 
 }  // namespace
 }  // namespace cohort

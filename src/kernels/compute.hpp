@@ -1,40 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that computes in float or double whatever the types of its arrays: those of another type are converted as a
-// whole, through the scratch memory. For operators where speed in 16-bit floats and integers does not matter. Bodies of
-// all backends are written with what their file includes before (cpu/op/compute_kernel.hpp, cuda/op/compute.cuh):
-//   parallel_for(lane, count, grain, COHORT_BODY(int64_t begin, int64_t end) {...}): work by ranges; the body has
-//   copies
-//     of what is around it, members included, and calls nothing but functions that are COHORT_HOST_DEVICE
-//   each_place(lane, rows, columns, COHORT_LOOP_BODY(int64_t row, int64_t column) {...}): the same, a place at a time
-//   each_together(lane, count, work, COHORT_BODY(int64_t i) {...}): a thing at a time, by threads that work on it
-//     together: share_out(n, [&](int64_t begin, int64_t end) {...}) in it is work by ranges, all of it done when it
-//     returns; sum_together<C>(n, fn) is the sum of fn(i), in one order; meet() waits until all are there; all else is
-//     done by each of them alike
-//   each_in_room(lane, count, work, COHORT_BODY(int64_t i, int64_t room) {...}): the same; things that are worked on at
-//     once have other rooms, whose numbers are below rooms(spec, count, work)
-//   COHORT_FAILS(...): the run fails with this text; where a kernel cannot fail, nothing happens
-//   COHORT_VECTOR_LOOP before a loop: no iteration reads or writes what another one writes
-//   multiply_each(): products of matrices
+// Kernels that are written once for all backends, as templates of the backend. A backend is a class, CpuBackend
+// (cpu/op/cpu_backend.hpp) or CudaBackend (cuda/op/cuda_backend.cuh), with these static members:
+//
+//   parallel_for(lane, count, grain, body)
+//     calls body(begin, end) for ranges that cover [0, count), none much shorter than `grain`, which is a multiple or
+//     fraction of kCheapGrain or kExpensiveGrain
+//   parallel_for_2d(lane, rows, columns, body)
+//     calls body(row, column)
+//   for_each_block(lane, count, work, body)
+//     calls body(i) for each i < count, of about `work` operations. A block of threads executes body(i) together: each
+//     thread executes all of it, except for what these functions divide among the threads of the block:
+//       block_for(n, fn)      calls fn(begin, end) for ranges that cover [0, n); all are done when it returns
+//       block_sum<C>(n, fn)   the sum of fn(i) for i < n, in a fixed order
+//       gemm(...)             c = op(a) op(b) + beta c
+//       block_sync()          waits for the other threads of the block
+//   for_each_block_with_slot(lane, count, work, body)
+//     calls body(i, slot). Blocks that run at the same time have different slots, numbers below
+//     num_slots(spec, count, work): each slot has its own part of the scratch memory
+//   batched_gemm(lane, count, ...)
+//     computes products of matrices that lie one behind another
+//   fail(...)
+//     makes the run fail with this text; on CUDA, where a kernel cannot fail, it returns
+//
+// Bodies are lambdas, [=] COHORT_DEVICE(...) {...} or [=, *this] COHORT_DEVICE(...) {...}. They are copied to the
+// device, and may only call functions that are COHORT_DEVICE or COHORT_HOST_DEVICE.
+//
+// ComputeKernel runs a body in float or double whatever the types of the arrays: it converts arrays of another type as
+// a whole, through scratch memory. It is for operators whose speed in 16-bit floats and integers does not matter.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "device/run_value.hpp"
+#include "kernels/loop_hints.hpp"
 #include "op/compute_type.hpp"
+
+#ifdef __CUDACC__
+#define COHORT_DEVICE __device__
+#else
+#define COHORT_DEVICE
+#endif
 
 namespace cohort {
 
-// All of an array, to and from the type in which is computed.
+// Convert whole arrays to and from the type in which a kernel computes.
 void widen(const Lane &lane, const void *from, Dtype dtype, float *to, int64_t count);
 void widen(const Lane &lane, const void *from, Dtype dtype, double *to, int64_t count);
 void narrow(const Lane &lane, const float *from, void *to, Dtype dtype, int64_t count);
 void narrow(const Lane &lane, const double *from, void *to, Dtype dtype, int64_t count);
 
-// Elements of scratch memory with which the memory of a thread, or what is aligned in another way, begins anew.
+// `elements`, rounded up to whole cache lines: so much scratch memory keeps what follows it aligned, and threads off
+// each other's lines.
 constexpr int64_t whole_lines(int64_t elements) { return (elements + 15) / 16 * 16; }
 
-// The arrays of a body, which copies of it take along.
+// Pointers to the arrays of a kernel, by value: lambdas that capture it carry them to the device.
 template <typename Element>
 struct BodyArrays {
   static constexpr size_t kMost = 16;
@@ -64,25 +84,25 @@ COHORT_HOST_DEVICE inline void swap_elements(C *a, C *b, int64_t count) {
   }
 }
 
-// Whether a body keeps something from its forward to its backward step.
+// Whether a body saves something in its forward step for its backward step.
 template <typename Body, typename = void>
 struct Keeps : std::false_type {};
 template <typename Body>
 struct Keeps<Body, std::void_t<decltype(&Body::saved_bytes)>> : std::true_type {};
 
-// Body<C> is made from (StepSpec &) and has
-//   size_t extra() const;  elements of C of scratch memory that it wants for itself
-//   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const;
-// where unwanted outputs are null. One that keeps something (Gradient::with_forward) has
-//   size_t saved_bytes() const;  of the forward step
-// too, and its run takes void *saved behind extra, null in a forward step that no backward step follows.
+// Body<C> is constructed from (StepSpec &) and has
+// size_t extra() const: the elements of C that it wants as scratch memory of its own
+// void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const
+// Unwanted outputs are null. A body that saves something (Gradient::with_forward) also has
+// size_t saved_bytes() const: of the forward step
+// and its run() takes void *saved behind extra, which is null in a forward step that no backward step follows.
 template <typename C, typename Body>
 class ComputeKernel final : public Kernel {
  public:
   explicit ComputeKernel(StepSpec &spec) : body_(spec) {
     extra_ = int64_t(body_.extra());
     int64_t total = whole_lines(extra_);
-    const auto add = [&](std::vector<Place> *places, const TensorSpec &t) {
+    const auto add = [&](std::vector<ConvertedArray> *places, const TensorSpec &t) {
       const bool direct = t.dtype == dtype_of<C>();
       places->push_back({direct ? -1 : total, t.shape.size(), t.dtype});
       if (!direct) total += whole_lines(places->back().count);
@@ -125,17 +145,17 @@ class ComputeKernel final : public Kernel {
   }
 
  private:
-  struct Place {
-    int64_t at;  // in the scratch memory; -1: where it is
+  struct ConvertedArray {
+    int64_t at;  // in the scratch memory; -1: the array is used in place
     int64_t count;
     Dtype dtype;
   };
   const Body body_;
   int64_t extra_ = 0;
-  std::vector<Place> inputs_, outputs_;
+  std::vector<ConvertedArray> inputs_, outputs_;
 };
 
-// 16-bit floats in float, integers in double.
+// Computes 16-bit floats in float, and integers in double.
 template <template <typename> class Body>
 std::unique_ptr<Kernel> make_compute(StepSpec &spec) {
   const Dtype dtype = spec.inputs.empty() ? spec.outputs[0].dtype : spec.inputs[0].dtype;
@@ -144,6 +164,16 @@ std::unique_ptr<Kernel> make_compute(StepSpec &spec) {
     if constexpr (std::is_floating_point_v<C>) return std::make_unique<ComputeKernel<C, Body<C>>>(spec);
     return nullptr;
   });
+}
+
+template <typename Backend, template <typename, typename> class Body>
+struct BodyOn {
+  template <typename C>
+  using Of = Body<Backend, C>;
+};
+template <typename Backend, template <typename, typename> class Body>
+std::unique_ptr<Kernel> make_compute(StepSpec &spec) {
+  return make_compute<BodyOn<Backend, Body>::template Of>(spec);
 }
 
 }  // namespace cohort

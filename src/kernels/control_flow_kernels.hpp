@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops and branches. The sub-graphs run on the thread of the step, pass by pass. What backward needs of a pass stays
-// in an arena of its own: a loop that is trained keeps as many as it may have passes.
+// Loops and branches (_foreach, _while_loop, _cond). The sub-graphs run on the thread of the step, one iteration
+// after the other. Each iteration keeps what its backward step needs in an arena of its own, so a loop that is
+// trained has as many arenas as its largest number of iterations.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +24,8 @@ namespace {
 using Gradient = Subprogram::Gradient;
 using Pointers = SmallArray<void *, 24>;
 
-// Books room in one block of memory.
-class Room {
+// Assigns offsets in one block of memory.
+class ScratchLayout {
  public:
   size_t book(size_t bytes, size_t times = 1) {
     constexpr size_t kAlignment = 64;
@@ -59,8 +60,8 @@ bool is_set(const Lane &lane, const void *scalar, Dtype dtype) {
   });
 }
 
-// Where a condition decides: how far a pass went, or which way, for backward. What a forward pass has not written may
-// be anything.
+// Stores in memory of the device how many iterations a loop ran, or which branch was taken, for the backward step.
+// Memory that no forward step has written may hold anything.
 void note_number(const Lane &lane, void *to, int64_t number) { write_through(lane, to, &number, sizeof number); }
 int64_t noted_number(const Lane &lane, const void *from) {
   int64_t number = 0;
@@ -74,20 +75,21 @@ TensorSpec row_of(const TensorSpec &spec) {
   return row;
 }
 
-// The streams of what draws inside, from that of the node: seeds of their own, and as many draws before.
-class Streams {
+// Random streams of a sub-graph, derived from that of the node: each has a seed of its own, and the node's number of
+// draws. When this is destroyed, the node's stream has advanced as far as the furthest of them.
+class SubgraphStreams {
  public:
-  Streams(const Subprogram &program, size_t subgraph, RandomStream *outside)
+  SubgraphStreams(const Subprogram &program, size_t subgraph, RandomStream *outside)
       : outside_(outside), streams_(program.num_streams()) {
     for (size_t n = 0; n < streams_.size(); ++n) {
       streams_[n] = {stream_seed(outside->seed, n, subgraph + 1), outside->draws};
     }
   }
-  ~Streams() {
+  ~SubgraphStreams() {
     for (const RandomStream &stream : streams_) outside_->draws = std::max(outside_->draws, stream.draws);
   }
-  Streams(const Streams &) = delete;
-  Streams &operator=(const Streams &) = delete;
+  SubgraphStreams(const SubgraphStreams &) = delete;
+  SubgraphStreams &operator=(const SubgraphStreams &) = delete;
   RandomStream *data() { return streams_.size() ? streams_.data() : nullptr; }
 
  private:
@@ -95,15 +97,15 @@ class Streams {
   SmallArray<RandomStream, 16> streams_;
 };
 
-// A sub-graph with what it takes of the step's scratch memory.
-struct Part {
+// A compiled sub-graph, and the offset of its constants in the step's scratch memory.
+struct SubgraphPart {
   size_t index = 0;
   std::unique_ptr<Subprogram> program;
   size_t constants_at = 0;
 
-  Part() = default;
-  Part(const StepSpec &spec, size_t subgraph, const std::vector<TensorSpec> &inputs, const std::vector<bool> &constant,
-       const std::vector<Gradient> &gradients, Room *scratch)
+  SubgraphPart() = default;
+  SubgraphPart(const StepSpec &spec, size_t subgraph, const std::vector<TensorSpec> &inputs,
+               const std::vector<bool> &constant, const std::vector<Gradient> &gradients, ScratchLayout *scratch)
       : index(subgraph) {
     const ControlFlowAttrs &attrs = spec.attrs_as<ControlFlowAttrs>();
     SubgraphCompiler::Request request;
@@ -122,9 +124,9 @@ struct Part {
   }
 };
 
-// A part in one run of the step.
-struct Running {
-  Running(const Part &which, const ControlFlowAttrs &attrs, size_t num_outputs, const Args &args)
+// A sub-graph during one run of the step.
+struct RunningSubgraph {
+  RunningSubgraph(const SubgraphPart &which, const ControlFlowAttrs &attrs, size_t num_outputs, const Args &args)
       : part(which),
         sources(attrs.sources[which.index]),
         streams(*which.program, which.index, args.random),
@@ -135,7 +137,7 @@ struct Running {
     arrays.random = streams.data();
     arrays.constants = at(args.scratch, which.constants_at);
   }
-  // From the inputs of the node, as this pass sees them.
+  // Runs the forward pass on the inputs of the node as this iteration sees them.
   void forward(const Pointers &current, const Lane &lane) {
     for (size_t i = 0; i < sources.size(); ++i) inputs[i] = current[size_t(sources[i])];
     if (!prepared) part.program->prepare(arrays, lane);
@@ -143,25 +145,25 @@ struct Running {
     part.program->forward(arrays, lane);
   }
 
-  const Part &part;
+  const SubgraphPart &part;
   const std::vector<int> &sources;
-  Streams streams;
+  SubgraphStreams streams;
   Pointers inputs, outputs;
   Subprogram::Arrays arrays;
   bool prepared = false;
 };
 
-// The sub-graph that decides: one element.
-struct Condition : Part {
+// The sub-graph that decides whether to go on, or which branch to take: its output is one element.
+struct Condition : SubgraphPart {
   size_t arena_at = 0, output_at = 0;
 
   Condition() = default;
-  Condition(const StepSpec &spec, const std::vector<bool> &constant, Room *scratch)
-      : Part(spec, 0, spec.inputs, constant, {}, scratch),
+  Condition(const StepSpec &spec, const std::vector<bool> &constant, ScratchLayout *scratch)
+      : SubgraphPart(spec, 0, spec.inputs, constant, {}, scratch),
         arena_at(scratch->book(program->arena_bytes())),
         output_at(scratch->book(program->output(0).bytes())) {}
 
-  static bool holds(Running *running, const Pointers &current, const Args &args, const Lane &lane) {
+  static bool holds(RunningSubgraph *running, const Pointers &current, const Args &args, const Lane &lane) {
     const Condition &self = static_cast<const Condition &>(running->part);
     running->arrays.arena = at(args.scratch, self.arena_at);
     running->outputs[0] = at(args.scratch, self.output_at);
@@ -188,21 +190,21 @@ class ControlFlow : public Kernel {
     for (size_t o = 0; o < spec.gradients_wanted.size(); ++o) wanted_[size_t(of[o])] = spec.gradients_wanted[o];
   }
   virtual void run_on(const Args &args, const Lane &lane) const = 0;
-  // The streams of what draws inside are made anew in each run, by the host.
-  void note(const Part &part) {
+  // Random streams inside are set up by the host in each run, so such a step cannot be replayed.
+  void note(const SubgraphPart &part) {
     on_caller_ = on_caller_ || part.program->on_caller();
     replays_ = replays_ && part.program->replays() && part.program->num_streams() == 0;
   }
-  void note_condition(const Part &part) {
+  void note_condition(const SubgraphPart &part) {
     note(part);
-    replays_ = false;  // the host decides
+    replays_ = false;  // the host reads the condition
   }
   void noted_all(const StepSpec &spec) { own_lane_ = std::make_unique<CallerLane>(spec.context, on_caller_); }
 
   const std::shared_ptr<const ControlFlowAttrs> attrs_;
-  const bool keeps_;               // what backward needs
-  std::vector<size_t> out_bytes_;  // per output
-  std::vector<bool> wanted_;       // per input: its gradient
+  const bool keeps_;               // whether the backward step's needs are kept
+  std::vector<size_t> out_bytes_;  // of each output
+  std::vector<bool> wanted_;       // whether the gradient of each input is wanted
   bool on_caller_ = false, replays_ = true;
   std::unique_ptr<CallerLane> own_lane_;
 };
@@ -218,7 +220,7 @@ class LoopForward final : public ControlFlow {
     state_of_.assign(a.num_inputs(), -1);
     for (size_t k = 0; k < states_.size(); ++k) state_of_[size_t(states_[k])] = int(k);
 
-    std::vector<TensorSpec> inputs = spec.inputs;  // of one pass
+    std::vector<TensorSpec> inputs = spec.inputs;  // of one iteration
     std::vector<bool> constant;
     std::vector<Gradient> gradients;
     for (size_t i = 0; i < a.num_inputs(); ++i) {
@@ -228,7 +230,7 @@ class LoopForward final : public ControlFlow {
       const Gradient asked = constant[i] ? Gradient::kAdd : Gradient::kWrite;
       if (keeps_) gradients.push_back(wanted_[i] || state_of_[i] >= 0 ? asked : Gradient::kNone);
     }
-    Room scratch, saved, pass;
+    ScratchLayout scratch, saved, pass;
     const PassKind kind = spec.is_train ? PassKind::kTraining : PassKind::kInference;
     for (const int state : states_) {
       bool changes = false;
@@ -242,13 +244,14 @@ class LoopForward final : public ControlFlow {
       condition_ = Condition(spec, constant, &scratch);
       note_condition(condition_);
     }
-    body_ = Part(spec, decides ? 1 : 0, inputs, constant, gradients, &scratch);
+    body_ = SubgraphPart(spec, decides ? 1 : 0, inputs, constant, gradients, &scratch);
     note(body_);
     for (size_t j = 0; j < num_data(); ++j) {
       row_bytes_.push_back(row_of(spec.outputs[j]).bytes());
       unwanted_at_.push_back(spec.wanted[j] ? 0 : scratch.book(row_bytes_[j]));
     }
-    // What a pass makes: those that backward needs lie one behind the other, others take turns.
+    // Memory for what an iteration computes: arrays that backward needs get a place per iteration, the others share
+    // two by turns.
     if (keeps_) passes_at_ = saved.book(sizeof(int64_t));
     pass.book(body_.program->arena_bytes());
     for (const int state : states_) states_at_.push_back(pass.book(in_bytes_[size_t(state)]));
@@ -266,9 +269,9 @@ class LoopForward final : public ControlFlow {
       current[state] = at(args.scratch, start);
       copy(lane, current[state], args.inputs[state], in_bytes_[state]);
     }
-    std::optional<Running> condition;
+    std::optional<RunningSubgraph> condition;
     if (condition_.program) condition.emplace(condition_, attrs(), 1, args);
-    Running body(body_, attrs(), num_data() + states_.size(), args);
+    RunningSubgraph body(body_, attrs(), num_data() + states_.size(), args);
     int64_t pass = 0;
     for (; pass < most_passes_; ++pass) {
       if (condition && !Condition::holds(&*condition, current, args, lane)) break;
@@ -295,12 +298,12 @@ class LoopForward final : public ControlFlow {
   }
 
   // ---- for backward
-  const Part &body() const { return body_; }
+  const SubgraphPart &body() const { return body_; }
   size_t num_data() const { return size_t(attrs().num_out_data); }
   const std::vector<int> &states() const { return states_; }
-  int state_of(size_t input) const { return state_of_[input]; }  // -1: it is none
+  int state_of(size_t input) const { return state_of_[input]; }  // -1: the input is no state
   bool wants(size_t input) const { return wanted_[input]; }
-  size_t in_bytes(size_t input) const { return in_bytes_[input]; }  // of one pass
+  size_t in_bytes(size_t input) const { return in_bytes_[input]; }  // of one iteration
   size_t row_bytes(size_t output) const { return row_bytes_[output]; }
   int64_t num_passes(void *saved, const Lane &lane) const {
     if (!condition_.program) return most_passes_;
@@ -316,23 +319,24 @@ class LoopForward final : public ControlFlow {
 
  private:
   int64_t most_passes_ = 0;
-  Condition condition_;  // of _while_loop
-  Part body_;
-  const std::vector<int> states_;                      // inputs
-  std::vector<std::pair<size_t, size_t>> own_starts_;  // states that a pass writes in place: where they start
+  Condition condition_;  // of _while_loop only
+  SubgraphPart body_;
+  const std::vector<int> states_;  // which inputs are states
+  std::vector<std::pair<size_t, size_t>>
+      own_starts_;  // states that an iteration writes in place, and where each starts
   std::vector<int> state_of_;
   std::vector<size_t> in_bytes_, row_bytes_, unwanted_at_, states_at_;
   size_t passes_at_ = 0, pass_at_ = 0, pass_bytes_ = 0;
 };
 
-// The gradients of a pass's states are what comes back to the pass before it; those of the inputs that all passes read
-// are added up.
+// The gradients of an iteration's states are passed on to the iteration before it. Gradients of inputs that all
+// iterations read are summed.
 class LoopBackward final : public ControlFlow {
  public:
   explicit LoopBackward(StepSpec &spec) : ControlFlow(spec), forward_(static_cast<const LoopForward &>(*spec.forward)) {
     note(forward_.body());
     replays_ = forward_.replays();
-    Room scratch;
+    ScratchLayout scratch;
     for (const int state : forward_.states()) {
       for (auto &offset : gradients_at_) offset.push_back(scratch.book(forward_.in_bytes(size_t(state))));
     }
@@ -349,7 +353,7 @@ class LoopBackward final : public ControlFlow {
     const std::vector<int> &sources = a.sources[forward_.body().index], of = a.with_gradient();
     Pointers given(a.num_inputs()), current(a.num_inputs()), states(num_states);
     for (size_t o = 0; o < of.size(); ++o) given[size_t(of[o])] = args.outputs[o];
-    for (size_t k = 0; k < num_states; ++k) states[k] = heads[num_data + k];  // their gradients, so far
+    for (size_t k = 0; k < num_states; ++k) states[k] = heads[num_data + k];  // gradients of the states, so far
     for (size_t i = a.num_data(); i < a.num_inputs(); ++i) clear(lane, given[i], forward_.in_bytes(i));
 
     Pointers body_inputs(sources.size()), body_outputs(num_data + num_states), gradients(sources.size());
@@ -394,7 +398,7 @@ class LoopBackward final : public ControlFlow {
 
  private:
   const LoopForward &forward_;
-  std::vector<size_t> gradients_at_[2];  // per state: passes take turns
+  std::vector<size_t> gradients_at_[2];  // of each state; iterations alternate between the two
 };
 
 // ---- branches ------------------------------------------------------------------------------------------------------
@@ -408,7 +412,7 @@ class BranchForward final : public ControlFlow {
     for (size_t i = 0; keeps_ && i < a.num_inputs(); ++i) {
       gradients.push_back(wanted_[i] ? Gradient::kWrite : Gradient::kNone);
     }
-    Room scratch, saved;
+    ScratchLayout scratch, saved;
     const bool decides = a.inside.size() > 1;
     if (decides) {
       condition_ = Condition(spec, constant, &scratch);
@@ -435,10 +439,10 @@ class BranchForward final : public ControlFlow {
     std::copy_n(args.inputs, current.size(), current.begin());
     int64_t branch = 0;
     if (condition_.program) {
-      Running condition(condition_, attrs(), 1, args);
+      RunningSubgraph condition(condition_, attrs(), 1, args);
       branch = Condition::holds(&condition, current, args, lane) ? 0 : 1;
     }
-    Running taken(branches_[size_t(branch)], attrs(), out_bytes_.size(), args);
+    RunningSubgraph taken(branches_[size_t(branch)], attrs(), out_bytes_.size(), args);
     for (size_t j = 0; j < out_bytes_.size(); ++j) {
       taken.outputs[j] = args.outputs[j] ? args.outputs[j] : at(args.scratch, unwanted_at_[j]);
     }
@@ -448,8 +452,8 @@ class BranchForward final : public ControlFlow {
   }
 
   // ---- for backward
-  const std::vector<Part> &branches() const { return branches_; }
-  const Part &taken(void *saved, const Lane &lane) const {
+  const std::vector<SubgraphPart> &branches() const { return branches_; }
+  const SubgraphPart &taken(void *saved, const Lane &lane) const {
     if (!condition_.program) return branches_[0];
     const int64_t branch = noted_number(lane, at(saved, branch_at_));
     if (branch >= 0 && branch < int64_t(branches_.size())) return branches_[size_t(branch)];
@@ -458,8 +462,8 @@ class BranchForward final : public ControlFlow {
   void *arena(void *saved) const { return at(saved, arena_at_); }
 
  private:
-  Condition condition_;  // of _cond
-  std::vector<Part> branches_;
+  Condition condition_;  // of _cond only
+  std::vector<SubgraphPart> branches_;
   std::vector<size_t> unwanted_at_;
   size_t branch_at_ = 0, arena_at_ = 0;
 };
@@ -468,7 +472,7 @@ class BranchBackward final : public ControlFlow {
  public:
   explicit BranchBackward(StepSpec &spec)
       : ControlFlow(spec), forward_(static_cast<const BranchForward &>(*spec.forward)) {
-    for (const Part &branch : forward_.branches()) note(branch);
+    for (const SubgraphPart &branch : forward_.branches()) note(branch);
     replays_ = forward_.replays();
     noted_all(spec);
     for (int j = 0; j < attrs().num_outputs; ++j) head_bytes_.push_back(spec.inputs[size_t(j)].bytes());
@@ -476,7 +480,7 @@ class BranchBackward final : public ControlFlow {
 
   void run_on(const Args &args, const Lane &lane) const override {
     const ControlFlowAttrs &a = attrs();
-    const Part &branch = forward_.taken(args.saved, lane);
+    const SubgraphPart &branch = forward_.taken(args.saved, lane);
     const std::vector<int> &sources = a.sources[branch.index], of = a.with_gradient();
     Pointers given(a.num_inputs()), inputs(sources.size()), gradients(sources.size());
     for (size_t o = 0; o < of.size(); ++o) given[size_t(of[o])] = args.outputs[o];

@@ -8,7 +8,7 @@ namespace {
 
 using Axes = ConvolutionSizes::Axes;
 
-// Steps of a row-major array: batch (or filters), channels, spatial axes.
+// Strides of a row-major array: batch (or filters), channels, spatial axes.
 void steps_of(const Shape &shape, bool last, int64_t *outer, int64_t *channel, Axes *spatial) {
   const int rank = shape.rank(), num_axes = rank - 2;
   spatial->fill(0);

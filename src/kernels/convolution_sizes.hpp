@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution as plain sums, for the kernels of all backends: the sizes, and each element of the result and of the
-// gradients as one sum in a fixed order. Deconvolution is the backward pass to the data of a convolution. Compiled by
-// nvcc, too.
+// Convolution as plain sums, for the kernels of all backends: its sizes, and functions that compute one element of
+// the result or of a gradient as a sum in a fixed order. Deconvolution is the backward pass to the data of a
+// convolution. Compiled by nvcc, too.
 #pragma once
 
 #include <array>
@@ -42,11 +42,11 @@ COHORT_HOST_DEVICE inline int64_t offset_of(const Axes &place, const Axes &step)
   return place[0] * step[0] + place[1] * step[1] + place[2] * step[2];
 }
 
-// Kernel elements [begin, end) of one axis that meet the data when the window starts at `start`.
-struct Range {
+// The kernel elements [begin, end) along one axis that lie on the data when the window starts at `start`.
+struct KernelRange {
   int64_t begin, end;
 };
-COHORT_HOST_DEVICE inline Range inside(int64_t start, int64_t dilate, int64_t kernel, int64_t length) {
+COHORT_HOST_DEVICE inline KernelRange inside(int64_t start, int64_t dilate, int64_t kernel, int64_t length) {
   const int64_t begin = start >= 0 ? 0 : (-start + dilate - 1) / dilate;
   const int64_t end = start >= length ? 0 : (length - 1 - start) / dilate + 1;
   return {begin, kernel < end ? kernel : end};
@@ -59,7 +59,7 @@ COHORT_HOST_DEVICE inline Sum result_at(const ConvolutionSizes &s, int64_t n, in
   const int64_t g = o / s.out_channels, first = n * s.in_batch_step + g * s.in_channels * s.in_channel_step;
   const Axes at = place_in(s.out, p);
   Axes start{};
-  Range range[3];
+  KernelRange range[3];
   for (size_t a = 0; a < 3; ++a) {
     start[a] = at[a] * s.stride[a] - s.pad[a];
     range[a] = inside(start[a], s.dilate[a], s.kernel[a], s.in[a]);
@@ -89,13 +89,13 @@ COHORT_HOST_DEVICE inline Sum data_gradient_at(const ConvolutionSizes &s, int64_
   for (int64_t q = 0; q < volume(s.kernel); ++q) {
     const Axes k = place_in(s.kernel, q);
     Axes from{};
-    bool meets = true;
+    bool inside = true;
     for (size_t a = 0; a < 3; ++a) {
       const int64_t shifted = at[a] + s.pad[a] - k[a] * s.dilate[a];
       from[a] = shifted / s.stride[a];
-      meets = meets && shifted >= 0 && shifted % s.stride[a] == 0 && from[a] < s.out[a];
+      inside = inside && shifted >= 0 && shifted % s.stride[a] == 0 && from[a] < s.out[a];
     }
-    if (!meets) continue;
+    if (!inside) continue;
     const int64_t y = offset_of(from, s.out_step), v = offset_of(k, s.weight_step);
     for (int64_t o = 0; o < s.out_channels; ++o) {
       sum += dy(head + o * s.out_channel_step + y) * w(weight + o * s.weight_out_step + v);
@@ -104,8 +104,8 @@ COHORT_HOST_DEVICE inline Sum data_gradient_at(const ConvolutionSizes &s, int64_
   return sum;
 }
 
-// Element q of the kernel in the gradient of the filter from channel c of its group to output channel o: the part of
-// the sum that is of sample n and of places [begin, end) of the result.
+// The contribution of sample n and of places [begin, end) of the result to element q of the filter gradient, from
+// channel c of its group to output channel o.
 template <typename Sum, typename Head, typename Data>
 COHORT_HOST_DEVICE inline Sum weight_gradient_at(const ConvolutionSizes &s, int64_t o, int64_t c, int64_t q, int64_t n,
                                                  int64_t begin, int64_t end, Sum sum, const Head &dy, const Data &x) {
@@ -116,12 +116,12 @@ COHORT_HOST_DEVICE inline Sum weight_gradient_at(const ConvolutionSizes &s, int6
   for (int64_t p = begin; p < end; ++p) {
     const Axes at = place_in(s.out, p);
     Axes from{};
-    bool meets = true;
+    bool inside = true;
     for (size_t a = 0; a < 3; ++a) {
       from[a] = at[a] * s.stride[a] - s.pad[a] + k[a] * s.dilate[a];
-      meets = meets && from[a] >= 0 && from[a] < s.in[a];
+      inside = inside && from[a] >= 0 && from[a] < s.in[a];
     }
-    if (meets) sum += dy(head + offset_of(at, s.out_step)) * x(data + offset_of(from, s.in_step));
+    if (inside) sum += dy(head + offset_of(at, s.out_step)) * x(data + offset_of(from, s.in_step));
   }
   return sum;
 }

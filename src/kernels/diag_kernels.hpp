@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// diag.
+// Kernels of diag.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-// An array and its diagonal as a dense array, copied one way or the other; what is beside the diagonal becomes zero.
+// Copies the diagonal of an array into a dense array, or back; elements beside the diagonal become zero.
 class DiagonalCopy final : public Kernel {
  public:
   DiagonalCopy(const DiagAttrs &a, const TensorSpec &matrix, bool into)
@@ -44,7 +44,7 @@ class DiagonalCopy final : public Kernel {
   StridedCopy copy_;
 };
 
-// A vector has no second axis: it is the diagonal of a matrix.
+// A vector has no second axis: it becomes the diagonal of a matrix.
 std::unique_ptr<Kernel> make_diagonal(const StepSpec &spec, const TensorSpec &data, const TensorSpec &result,
                                       bool backward) {
   DiagAttrs a = spec.attrs_as<DiagAttrs>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _cvcopyMakeBorder, for all backends: an image with a frame around it.
+// The kernel of _cvcopyMakeBorder: an image with a frame around it.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 namespace cohort {
 namespace {
 
-// Where the frame's pixels along one axis come from.
+// Maps places of the result to places of the image, along one axis.
 struct BorderAxis {
-  int64_t length, before, type;  // of the image; places in front of it; ImageBorderAttrs::Type
+  int64_t length, before, type;  // length of the image; places in front of it; ImageBorderAttrs::Type
 
-  // Of the place `i` of the result; -1: the constant.
+  // The image's place for place `i` of the result; -1: the constant.
   COHORT_HOST_DEVICE int64_t source(int64_t i) const {
     const int64_t at = i - before;
     if (at >= 0 && at < length) return at;
@@ -39,13 +39,13 @@ struct BorderAxis {
   }
 };
 
-constexpr int64_t kFilledTogether = 32;  // channels whose constants go with one pass
+constexpr int64_t kFilledTogether = 32;  // channels filled by one launch
 template <typename T>
 struct alignas(8) FramePixel {
   T at[kFilledTogether];
 };
 
-template <typename T>
+template <typename Backend, typename T>
 class Border final : public Kernel {
  public:
   explicit Border(const StepSpec &spec)
@@ -69,17 +69,16 @@ class Border final : public Kernel {
     const BorderAxis rows = rows_, columns = columns_;
     const T *const from = args.in<T>(0);
     T *const to = args.out<T>(0);
-    each_place(
-        lane, tall_, wide_, COHORT_LOOP_BODY(int64_t y, int64_t x) {
-          const int64_t row = rows.source(y), column = columns.source(x);
-          const bool inside = row >= 0 && column >= 0;
-          const int64_t pixel = (row * columns.length + column) * channels, result = (y * wide + x) * channels;
-          for (int64_t c = first; c < last; ++c) to[result + c] = inside ? from[pixel + c] : filling.at[c - first];
-        });
+    Backend::parallel_for_2d(lane, tall_, wide_, [=] COHORT_DEVICE(int64_t y, int64_t x) {
+      const int64_t row = rows.source(y), column = columns.source(x);
+      const bool inside = row >= 0 && column >= 0;
+      const int64_t pixel = (row * columns.length + column) * channels, result = (y * wide + x) * channels;
+      for (int64_t c = first; c < last; ++c) to[result + c] = inside ? from[pixel + c] : filling.at[c - first];
+    });
   }
 
  private:
-  // Of bytes the nearest one.
+  // The value as T; bytes are rounded to the nearest one.
   static T held(double value) {
     if constexpr (sizeof(T) == 1 && !std::is_same_v<T, bool>) {
       const double low = double(std::numeric_limits<T>::lowest()), top = double(std::numeric_limits<T>::max());
@@ -93,12 +92,18 @@ class Border final : public Kernel {
   std::vector<T> filling_;
 };
 
+template <typename Backend>
 std::unique_ptr<Kernel> make_border(StepSpec &spec) {
-  return dispatch(spec.outputs[0].dtype,
-                  [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<Border<decltype(t)>>(spec); });
+  return dispatch(spec.outputs[0].dtype, [&](auto t) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Border<Backend, decltype(t)>>(spec);
+  });
 }
 
-COHORT_KERNEL_BY(backend, _cvcopyMakeBorder, make_border);
+template <typename Backend>
+void register_image_border_kernels() {
+  KernelTable &table = backend_kernels();
+  table.add("_cvcopyMakeBorder", make_border<Backend>);
+}
 
 }  // namespace
 }  // namespace cohort

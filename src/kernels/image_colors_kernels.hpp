@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of op/image_colors.hpp, for all backends. In float, whatever the type of the image. What is random is
-// drawn where the image is, by one thread that makes a list of steps for all the others.
+// Kernels of op/image_colors.hpp. They compute in float, whatever the type of the image. Random numbers are drawn on
+// the device: one thread writes a list of steps that all others read.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "device/run_value.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/compute.hpp"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 #include "op/image_colors.hpp"
 #include "op/random_math.hpp"
 
@@ -23,7 +23,7 @@ COHORT_HOST_DEVICE inline float grey_of(const float *pixel, int64_t channels) {
   return channels == 1 ? pixel[0] : 0.299f * pixel[0] + 0.587f * pixel[1] + 0.114f * pixel[2];
 }
 
-// Of a pixel in [0, 255]: its hue is turned by `degrees`, with lightness and saturation kept.
+// Turns the hue of a pixel in [0, 255] by `degrees`; lightness and saturation stay.
 COHORT_HOST_DEVICE inline void turn_hue(float *pixel, float degrees) {
   const float r = pixel[0] / 255, g = pixel[1] / 255, b = pixel[2] / 255;
   const float top = r < g ? (g < b ? b : g) : (r < b ? b : r), low = g < r ? (b < g ? b : g) : (b < r ? b : r);
@@ -39,7 +39,7 @@ COHORT_HOST_DEVICE inline void turn_hue(float *pixel, float degrees) {
     const float deep = 2 * light - high;
     hue += degrees / 60;
     hue -= 6 * std::floor(hue / 6);
-    for (int c = 0; c < 3; ++c) {  // a channel is high for two sixths of the circle, deep for two, and moves between
+    for (int c = 0; c < 3; ++c) {  // a channel is high for two sixths of the circle, low for two, and linear between
       float place = hue + float(2 - 2 * c);
       place -= 6 * std::floor(place / 6);
       const float share = place < 1 ? place : place < 3 ? 1 : place < 4 ? 4 - place : 0;
@@ -51,17 +51,17 @@ COHORT_HOST_DEVICE inline void turn_hue(float *pixel, float degrees) {
 
 enum class ColorStep : int64_t { kScale, kContrast, kSaturation, kHue, kLight };
 
-// What is done to an image, one after the other.
+// The steps to apply to an image, in this order.
 struct ColorSteps {
   static constexpr int kMost = 4;
   ColorStep step[kMost];
-  float number[kMost][4];  // a factor, a share of the circle, or what each channel gets
+  float number[kMost][4];  // a factor, a fraction of the circle, or the addend of each channel
 };
 
-// Makes the list, of attributes and dice.
+// Writes the steps, from attributes and random numbers.
 struct ColorPlan {
   enum Kind : int64_t { kFactor, kJitter, kLight, kRandomLight } kind = kFactor;
-  ColorStep step = ColorStep::kScale;  // of kFactor
+  ColorStep step = ColorStep::kScale;  // for kFactor
   float number[4] = {};
 
   int num_steps() const { return kind == kJitter ? ColorSteps::kMost : 1; }
@@ -86,7 +86,7 @@ struct ColorPlan {
         to->number[i][0] = between(dice, center - distance, center + distance);
       }
     } else {
-      // Rows are the principal components of ImageNet's colours, times the roots of their variances.
+      // Rows are the principal components of ImageNet's colours, times the square roots of their variances.
       const float light[3][3] = {{55.46f * -0.5675f, 55.46f * -0.5808f, 55.46f * -0.5836f},
                                  {4.794f * 0.7192f, 4.794f * -0.0045f, 4.794f * -0.6948f},
                                  {1.148f * 0.4009f, 1.148f * -0.8140f, 1.148f * 0.4203f}};
@@ -100,7 +100,7 @@ struct ColorPlan {
   }
 };
 
-// Pixels in float. After each step numbers are cut to what the type of the image holds.
+// Pixels in float. After each step numbers are cut to what the type of the image can hold.
 struct ColorPixels {
   float *pixels;
   int64_t count, channels, cuts;
@@ -145,6 +145,7 @@ struct ColorPixels {
   }
 };
 
+template <typename Backend>
 class ChangeColors : public Kernel {
  public:
   ChangeColors(StepSpec &spec, const ColorPlan &plan)
@@ -174,37 +175,36 @@ class ChangeColors : public Kernel {
     RunValue<RandomStream> drawn{nullptr, {}};
     if (plan_.is_random()) drawn = next_draw(args, lane);
     const ColorPlan plan = plan_;
-    each_place(
-        lane, 1, 1, COHORT_LOOP_BODY(int64_t, int64_t) { plan.make(drawn.get(), steps); });
+    Backend::parallel_for_2d(lane, 1, 1, [=] COHORT_DEVICE(int64_t, int64_t) { plan.make(drawn.get(), steps); });
     widen(lane, args.inputs[0], dtype_, pixels.pixels, size_);
     for (int k = 0; k < plan_.num_steps(); ++k) {
       if (plan_.may_be_contrast()) find_mean(pixels, steps, reinterpret_cast<double *>(room + sums_at_), k, lane);
-      parallel_for(
-          lane, pixels.count, kExpensiveGrain,
-          COHORT_LOOP_BODY(int64_t begin, int64_t end) { pixels.take(steps->step[k], steps->number[k], begin, end); });
+      Backend::parallel_for(
+          lane, pixels.count, Backend::kExpensiveGrain,
+          [=] COHORT_DEVICE(int64_t begin, int64_t end) { pixels.take(steps->step[k], steps->number[k], begin, end); });
     }
     narrow(lane, pixels.pixels, args.outputs[0], dtype_, size_);
   }
 
-  // Of the grey image, where step k changes the contrast: by parts, so that the sum is the same whoever adds it up.
+  // Computes the mean of the grey image if step k changes the contrast. Partial sums have a fixed order, so that the
+  // mean does not depend on the number of threads.
   void find_mean(const ColorPixels &image, ColorSteps *steps, double *sums, int k, const Lane &lane) const {
     const ColorPixels pixels = image;
     const int64_t part = part_, num_parts = num_parts_;
-    parallel_for(
-        lane, num_parts, 1 + kExpensiveGrain / part, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
-          if (steps->step[k] != ColorStep::kContrast) return;
-          for (int64_t i = begin; i < end; ++i) {
-            const int64_t last = (i + 1) * part;
-            sums[i] = pixels.grey(i * part, last < pixels.count ? last : pixels.count);
-          }
-        });
-    each_place(
-        lane, 1, 1, COHORT_LOOP_BODY(int64_t, int64_t) {
-          if (steps->step[k] != ColorStep::kContrast) return;
-          double sum = 0;
-          for (int64_t i = 0; i < num_parts; ++i) sum += sums[i];
-          steps->number[k][1] = (1 - steps->number[k][0]) * float(sum / double(pixels.count));
-        });
+    Backend::parallel_for(lane, num_parts, 1 + Backend::kExpensiveGrain / part,
+                          [=] COHORT_DEVICE(int64_t begin, int64_t end) {
+                            if (steps->step[k] != ColorStep::kContrast) return;
+                            for (int64_t i = begin; i < end; ++i) {
+                              const int64_t last = (i + 1) * part;
+                              sums[i] = pixels.grey(i * part, last < pixels.count ? last : pixels.count);
+                            }
+                          });
+    Backend::parallel_for_2d(lane, 1, 1, [=] COHORT_DEVICE(int64_t, int64_t) {
+      if (steps->step[k] != ColorStep::kContrast) return;
+      double sum = 0;
+      for (int64_t i = 0; i < num_parts; ++i) sum += sums[i];
+      steps->number[k][1] = (1 - steps->number[k][0]) * float(sum / double(pixels.count));
+    });
   }
 
  private:
@@ -216,32 +216,41 @@ class ChangeColors : public Kernel {
   size_t pixels_at_, steps_at_, sums_at_ = 0;
 };
 
-template <ColorStep kStep>
+template <typename Backend, ColorStep kStep>
 std::unique_ptr<Kernel> make_random_factor(StepSpec &spec) {
   const auto &a = spec.attrs_as<ColorFactorAttrs>();
-  return std::make_unique<ChangeColors>(spec, ColorPlan{ColorPlan::kFactor, kStep, {a.min_factor, a.max_factor}});
+  return std::make_unique<ChangeColors<Backend>>(spec,
+                                                 ColorPlan{ColorPlan::kFactor, kStep, {a.min_factor, a.max_factor}});
 }
+template <typename Backend>
 std::unique_ptr<Kernel> make_jitter(StepSpec &spec) {
   const auto &a = spec.attrs_as<ColorJitterAttrs>();
-  return std::make_unique<ChangeColors>(
+  return std::make_unique<ChangeColors<Backend>>(
       spec, ColorPlan{ColorPlan::kJitter, {}, {a.brightness, a.contrast, a.saturation, a.hue}});
 }
+template <typename Backend>
 std::unique_ptr<Kernel> make_light(StepSpec &spec) {
   const std::vector<float> &alpha = spec.attrs_as<LightingAttrs>().alpha;
-  return std::make_unique<ChangeColors>(spec, ColorPlan{ColorPlan::kLight, {}, {alpha[0], alpha[1], alpha[2]}});
+  return std::make_unique<ChangeColors<Backend>>(spec,
+                                                 ColorPlan{ColorPlan::kLight, {}, {alpha[0], alpha[1], alpha[2]}});
 }
+template <typename Backend>
 std::unique_ptr<Kernel> make_random_light(StepSpec &spec) {
-  return std::make_unique<ChangeColors>(
+  return std::make_unique<ChangeColors<Backend>>(
       spec, ColorPlan{ColorPlan::kRandomLight, {}, {spec.attrs_as<LightingAttrs>().alpha_std}});
 }
 
-COHORT_KERNEL_BY(backend, _image_random_brightness, make_random_factor<ColorStep::kScale>);
-COHORT_KERNEL_BY(backend, _image_random_contrast, make_random_factor<ColorStep::kContrast>);
-COHORT_KERNEL_BY(backend, _image_random_saturation, make_random_factor<ColorStep::kSaturation>);
-COHORT_KERNEL_BY(backend, _image_random_hue, make_random_factor<ColorStep::kHue>);
-COHORT_KERNEL_BY(backend, _image_random_color_jitter, make_jitter);
-COHORT_KERNEL_BY(backend, _image_adjust_lighting, make_light);
-COHORT_KERNEL_BY(backend, _image_random_lighting, make_random_light);
+template <typename Backend>
+void register_image_colors_kernels() {
+  KernelTable &table = backend_kernels();
+  table.add("_image_random_brightness", make_random_factor<Backend, ColorStep::kScale>);
+  table.add("_image_random_contrast", make_random_factor<Backend, ColorStep::kContrast>);
+  table.add("_image_random_saturation", make_random_factor<Backend, ColorStep::kSaturation>);
+  table.add("_image_random_hue", make_random_factor<Backend, ColorStep::kHue>);
+  table.add("_image_random_color_jitter", make_jitter<Backend>);
+  table.add("_image_adjust_lighting", make_light<Backend>);
+  table.add("_image_random_lighting", make_random_light<Backend>);
+}
 
 }  // namespace
 }  // namespace cohort

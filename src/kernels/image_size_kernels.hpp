@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// _image_resize and _cvimresize, for all backends: each pixel is a weighted sum over a window of columns and rows of
-// the source. As in OpenCV, whose numbers MXNet gives: coordinates and weights are float, those of bytes are whole
-// numbers of 2^-11, and windows are cut off at the edges by taking the edge again.
+// Kernels of _image_resize and _cvimresize: each pixel is a weighted sum over a window of columns and rows of the
+// source. As in OpenCV, whose results MXNet returns: coordinates and weights are float; weights for bytes are integer
+// multiples of 2^-11; and at the edges a window reads the edge pixel again.
 #pragma once
 
 #include <cfloat>
@@ -11,7 +11,7 @@
 #include "base/dtype_cast.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/compute.hpp"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 #include "op/checked_length.hpp"
 #include "op/image_transforms.hpp"
 
@@ -49,10 +49,10 @@ COHORT_HOST_DEVICE inline void cubic(float x, float *weights) {
   weights[3] = 1 - weights[0] - weights[1] - weights[2];
 }
 
-// What the places along one axis are made of: `taps` places of the source each, with their weights.
+// The windows along one axis: `taps` places of the source for each place of the result, with their weights.
 struct PixelAxis {
   int64_t in = 0, out = 0, how = 0;         // lengths; an Interpolation
-  int64_t areas = 0, across = 0, taps = 1;  // means over areas; along rows
+  int64_t areas = 0, across = 0, taps = 1;  // areas: average over areas; across: along rows
 
   PixelAxis() = default;
   PixelAxis(int64_t in_length, int64_t out_length, Interpolation interpolation, bool means, bool along_rows)
@@ -74,7 +74,7 @@ struct PixelAxis {
   }
 
  private:
-  // The mean over the part of the source that the place covers.
+  // Averages over the part of the source that the place covers.
   COHORT_HOST_DEVICE void make_area(int64_t i, int64_t *from, float *weight) const {
     const double scale = double(in) / double(out), begin = double(i) * scale, length = double(in);
     const double end = begin + scale < length ? begin + scale : length;
@@ -94,8 +94,8 @@ struct PixelAxis {
     while (k < taps) add(0, 0);
   }
 
-  // Linear windows at the edges have one place across and twice the same one down, which shows in the rounding of
-  // bytes.
+  // At the edges, a linear window along rows has one place, but one along columns has the same place twice, which
+  // shows in the rounding of bytes.
   COHORT_HOST_DEVICE void make_points(int64_t i, int64_t *from, float *weight) const {
     const double inverse = double(out) / double(in), scale = 1 / inverse;
     float weights[8] = {1};
@@ -135,14 +135,14 @@ struct PixelAxis {
   }
 };
 
-// The windows of an axis in memory.
+// The windows of an axis, as arrays in memory.
 template <typename Weight>
 struct Windows {
   int64_t taps;
   int64_t *from;
   Weight *weight;
 
-  // The sum over window i of elements `step` apart.
+  // The sum over window i of elements that lie `step` apart.
   template <typename S, typename T>
   COHORT_HOST_DEVICE S sum(int64_t i, const T *source, int64_t step) const {
     S total = 0;
@@ -151,24 +151,23 @@ struct Windows {
   }
 };
 
-// Makes windows in memory.
-template <typename Weight>
+// Computes the windows into memory.
+template <typename Backend, typename Weight>
 void make_windows(const Lane &lane, const PixelAxis &axis, const Windows<Weight> &windows) {
-  each_place(
-      lane, 1, axis.out, COHORT_LOOP_BODY(int64_t, int64_t i) {
-        int64_t *const from = windows.from + i * axis.taps;
-        Weight *const weight = windows.weight + i * axis.taps;
-        if constexpr (std::is_same_v<Weight, float>) {
-          axis.make(i, from, weight);
-        } else {
-          float exact[8];
-          axis.make(i, from, exact);
-          for (int64_t k = 0; k < axis.taps; ++k) weight[k] = Weight(std::rint(exact[k] * float(1 << kWeightBits)));
-        }
-      });
+  Backend::parallel_for_2d(lane, 1, axis.out, [=] COHORT_DEVICE(int64_t, int64_t i) {
+    int64_t *const from = windows.from + i * axis.taps;
+    Weight *const weight = windows.weight + i * axis.taps;
+    if constexpr (std::is_same_v<Weight, float>) {
+      axis.make(i, from, weight);
+    } else {
+      float exact[8];
+      axis.make(i, from, exact);
+      for (int64_t k = 0; k < axis.taps; ++k) weight[k] = Weight(std::rint(exact[k] * float(1 << kWeightBits)));
+    }
+  });
 }
 
-// How an element is made of window i of rows, `step` elements apart.
+// Each of these computes an element from window i of rows, `step` elements apart.
 struct NearestByte {
   template <typename T>
   COHORT_HOST_DEVICE static T of(const Windows<float> &rows, int64_t i, const float *source, int64_t step) {
@@ -181,7 +180,7 @@ struct WholeByte {
     return T(within((rows.sum<int32_t>(i, source, step) + (1 << (2 * kWeightBits - 1))) >> (2 * kWeightBits), 256));
   }
 };
-struct ByteOfTwo {  // as OpenCV adds them up
+struct ByteOfTwo {  // rounded as OpenCV does
   template <typename T>
   COHORT_HOST_DEVICE static T of(const Windows<int32_t> &rows, int64_t i, const int32_t *source, int64_t step) {
     const int32_t a = rows.weight[2 * i] * (source[rows.from[2 * i] * step] >> 4);
@@ -205,6 +204,7 @@ struct NearestNumber {
   }
 };
 
+template <typename Backend>
 class ResizeImage final : public Kernel {
  public:
   explicit ResizeImage(StepSpec &spec)
@@ -220,7 +220,7 @@ class ResizeImage final : public Kernel {
     areas_ = how_ == Interpolation::kArea && shrinks;
     rows_ = PixelAxis(in[axis], out[axis], how_, areas_, false);
     columns_ = PixelAxis(in[axis + 1], out[axis + 1], how_, areas_, true);
-    // The images with their columns done, as int32, float or double.
+    // The images with resized columns, as int32, float or double.
     const int64_t middle = checked_times(checked_times(count_ * channels_, rows_.in), checked_times(columns_.out, 8));
     book(spec.scratch_bytes, size_t(middle));
     const auto book_windows = [&](const PixelAxis &windows, size_t *at) {
@@ -251,33 +251,31 @@ class ResizeImage final : public Kernel {
     });
   }
 
-  // Columns first, then rows.
+  // Resizes the columns first, then the rows.
   template <typename T, typename S, typename Weight, typename Finish>
   void resize(const Args &args, const Lane &lane) const {
     const auto windows = [&](const PixelAxis &axis, const size_t *at) {
       char *const room = static_cast<char *>(args.scratch);
       const Windows<Weight> made{axis.taps, reinterpret_cast<int64_t *>(room + at[0]),
                                  reinterpret_cast<Weight *>(room + at[1])};
-      make_windows(lane, axis, made);
+      make_windows<Backend>(lane, axis, made);
       return made;
     };
     const Windows<Weight> rows = windows(rows_, rows_at_), columns = windows(columns_, columns_at_);
     const int64_t channels = channels_, width = columns_.out, row = width * channels, in_row = columns_.in * channels;
     const T *const from = args.in<T>(0);
     S *const middle = static_cast<S *>(args.scratch);
-    each_place(
-        lane, count_ * rows_.in, width, COHORT_LOOP_BODY(int64_t y, int64_t x) {
-          for (int64_t c = 0; c < channels; ++c) {
-            middle[y * row + x * channels + c] = columns.template sum<S>(x, from + y * in_row + c, channels);
-          }
-        });
+    Backend::parallel_for_2d(lane, count_ * rows_.in, width, [=] COHORT_DEVICE(int64_t y, int64_t x) {
+      for (int64_t c = 0; c < channels; ++c) {
+        middle[y * row + x * channels + c] = columns.template sum<S>(x, from + y * in_row + c, channels);
+      }
+    });
     T *const to = args.out<T>(0);
     const int64_t height = rows_.in, tall = rows_.out;
-    each_place(
-        lane, count_ * tall, row, COHORT_LOOP_BODY(int64_t line, int64_t i) {
-          const S *const image = middle + line / tall * height * row;
-          to[line * row + i] = Finish::template of<T>(rows, line % tall, image + i, row);
-        });
+    Backend::parallel_for_2d(lane, count_ * tall, row, [=] COHORT_DEVICE(int64_t line, int64_t i) {
+      const S *const image = middle + line / tall * height * row;
+      to[line * row + i] = Finish::template of<T>(rows, line % tall, image + i, row);
+    });
   }
 
  private:
@@ -287,15 +285,19 @@ class ResizeImage final : public Kernel {
   bool areas_ = false;
   int64_t count_ = 0, channels_ = 0;
   PixelAxis rows_, columns_;
-  size_t rows_at_[2] = {}, columns_at_[2] = {};  // in the scratch memory: places of the source, weights
+  size_t rows_at_[2] = {}, columns_at_[2] = {};  // offsets in the scratch memory: places of the source, weights
 };
 
-std::string refuses_layer_images(const StepSpec &spec) {
+inline std::string refuses_layer_images(const StepSpec &spec) {
   return spec.inputs[0].shape.size() == 0 && spec.outputs[0].shape.size() > 0 ? "takes images with pixels alone" : "";
 }
 
-COHORT_KERNEL(backend, _image_resize, ResizeImage).when(refuses_layer_images);
-COHORT_KERNEL(backend, _cvimresize, ResizeImage).when(refuses_layer_images);
+template <typename Backend>
+void register_image_size_kernels() {
+  KernelTable &table = backend_kernels();
+  table.add("_image_resize", make_kernel_of<ResizeImage<Backend>>).when(refuses_layer_images);
+  table.add("_cvimresize", make_kernel_of<ResizeImage<Backend>>).when(refuses_layer_images);
+}
 
 }  // namespace
 }  // namespace cohort

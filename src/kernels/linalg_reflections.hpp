@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reflections H_i = I - tau_i v_i v_i^T, several at a time: H_0 H_1 ... = I - V^T T V with the v_i in the rows of V and
-// an upper triangle T. Factorizations into orthogonal matrices are made of them. By those who work on a matrix together
-// (each_together()).
+// Reflections H_i = I - tau_i v_i v_i^T, several at a time: H_0 H_1 ... = I - V^T T V with the v_i in the rows of V
+// and an upper triangle T. Orthogonal factorizations consist of them. Executed by the threads of a block together
+// (Backend::for_each_block()).
 #pragma once
 
 #include <cmath>
@@ -12,20 +12,20 @@
 namespace cohort {
 namespace linalg {
 
-constexpr int64_t kTogether = 16;  // reflections
+constexpr int64_t kTogether = 16;  // reflections that are applied at a time
 
-// Makes of row (length) a v, which is 1 at `one`, such that H takes all other elements of the row to 0. Returns tau;
-// *beta is what H leaves at `one`.
-template <typename C>
-COHORT_KERNEL_CODE C make_reflection(int64_t length, C *row, int64_t one, double *beta) {
+// Turns row (length) into a v, which is 1 at `one`, such that H makes all other elements of the row 0. Returns tau;
+// *beta is what the row holds at `one` afterwards.
+template <typename Backend, typename C>
+COHORT_DEVICE C make_reflection(int64_t length, C *row, int64_t one, double *beta) {
   double alpha = double(row[one]), scale = 1;
-  meet();  // all have seen it
-  share_each(1, [&](int64_t) { row[one] = 0; });
+  Backend::block_sync();  // all threads have read it
+  share_each<Backend>(1, [&](int64_t) { row[one] = 0; });
   const auto others = [=] {
-    return sum_together<double>(length, [=](int64_t j) { return double(row[j]) * double(row[j]); });
+    return Backend::template block_sum<double>(length, [=](int64_t j) { return double(row[j]) * double(row[j]); });
   };
   double square = others(), all = square + alpha * alpha;
-  if (!(all > 1e-280 && all < 1e280)) {  // too small or too large to be squared
+  if (!(all > 1e-280 && all < 1e280)) {  // its square would over- or underflow
     double top = std::fabs(alpha);
     for (int64_t j = 0; j < length; ++j) {
       const double size = std::fabs(double(row[j]));
@@ -35,8 +35,8 @@ COHORT_KERNEL_CODE C make_reflection(int64_t length, C *row, int64_t one, double
       const int exponent = -std::ilogb(top);
       scale = std::ldexp(1.0, exponent < -1000 ? -1000 : exponent < 1000 ? exponent : 1000);
     }
-    meet();
-    share_each(length, [&](int64_t j) { row[j] = C(double(row[j]) * scale); });
+    Backend::block_sync();
+    share_each<Backend>(length, [&](int64_t j) { row[j] = C(double(row[j]) * scale); });
     alpha *= scale;
     square = others();
     all = square + alpha * alpha;
@@ -45,23 +45,25 @@ COHORT_KERNEL_CODE C make_reflection(int64_t length, C *row, int64_t one, double
   const double left = -std::copysign(std::sqrt(all), alpha), divisor = alpha - left;
   if (square != 0) {
     *beta = left / scale;
-    share_each(length, [&](int64_t j) { row[j] = C(double(row[j]) / divisor); });
+    share_each<Backend>(length, [&](int64_t j) { row[j] = C(double(row[j]) / divisor); });
   }
-  share_each(1, [&](int64_t) { row[one] = 1; });
+  share_each<Backend>(1, [&](int64_t) { row[one] = 1; });
   return square != 0 ? C((left - alpha) / left) : C(0);
 }
 
-// Up to kTogether reflections, of rows of v (count, width).
-template <typename C>
+// Up to kTogether reflections, the rows of v (count, width).
+template <typename Backend, typename C>
 class Reflections {
  public:
-  static int64_t room(int64_t rows) { return 2 * kTogether * (kTogether + rows); }  // of what apply() is given
-  COHORT_KERNEL_CODE Reflections(int64_t count, int64_t width, const C *v, int64_t v_step, const C *taus, C *room)
+  static int64_t room(int64_t rows) {
+    return 2 * kTogether * (kTogether + rows);
+  }  // scratch elements for apply() on so many rows
+  COHORT_DEVICE Reflections(int64_t count, int64_t width, const C *v, int64_t v_step, const C *taus, C *room)
       : count_(count), width_(width), v_(v), step_(v_step), minus_t_(room), room_(room + kTogether * kTogether) {
     C *const products = room_;
-    gemm(false, true, count, count, width, v, v_step, v, v_step, C(0), products, count);
+    Backend::gemm(false, true, count, count, width, v, v_step, v, v_step, C(0), products, count);
     for (int64_t j = 0; j < count; ++j) {
-      share_each(count, [&](int64_t i) {
+      share_each<Backend>(count, [&](int64_t i) {
         C sum = i == j ? C(1) : C(0);
         for (int64_t k = i; k < j; ++k) sum += minus_t_[i * count + k] * products[k * count + j];
         minus_t_[i * count + j] = -taus[j] * sum;
@@ -69,11 +71,11 @@ class Reflections {
     }
   }
   // x (rows, width) = x H_0 H_1 ..., or x ... H_1 H_0
-  COHORT_KERNEL_CODE void apply(bool last_first, int64_t rows, C *x, int64_t x_step) const {
+  COHORT_DEVICE void apply(bool last_first, int64_t rows, C *x, int64_t x_step) const {
     C *const along = room_, *const times_t = along + rows * kTogether;
-    gemm(false, true, rows, count_, width_, x, x_step, v_, step_, C(0), along, count_);
-    gemm(false, last_first, rows, count_, count_, along, count_, minus_t_, count_, C(0), times_t, count_);
-    gemm(false, false, rows, width_, count_, times_t, count_, v_, step_, C(1), x, x_step);
+    Backend::gemm(false, true, rows, count_, width_, x, x_step, v_, step_, C(0), along, count_);
+    Backend::gemm(false, last_first, rows, count_, count_, along, count_, minus_t_, count_, C(0), times_t, count_);
+    Backend::gemm(false, false, rows, width_, count_, times_t, count_, v_, step_, C(1), x, x_step);
   }
 
  private:

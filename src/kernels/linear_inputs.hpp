@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the backward steps of FullyConnected, Convolution and Deconvolution do without, for StepSpec::unread. Their
-// inputs are head gradient, data and weight: the gradient of the data is made of the weight, that of the weight of the
-// data.
+// Inputs that a backward step of FullyConnected, Convolution or Deconvolution does not read, for StepSpec::unread.
+// Inputs are head gradient, data and weight: only the gradient of the data reads the weight, and only that of the
+// weight reads the data.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums in a fixed order over a few partial sums, which fill a vector register.
+// Sums in a fixed order, over partial sums that fill vector registers.
 #pragma once
 
 #include <cstdint>

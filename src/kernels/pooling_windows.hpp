@@ -14,22 +14,24 @@ namespace pooling {
 
 using Axes = std::array<int64_t, 3>;
 
-// The windows over up to three spatial axes (missing ones have length 1), and where neighbours lie, in elements.
-struct Windows {
+// The windows over up to three spatial axes (missing ones have length 1), and the distances in elements between
+// neighbours in memory.
+struct WindowGrid {
   int64_t planes, channels;  // planes: batch * channels
   Axes in, out, kernel, stride, pad;
   int64_t in_batch_step, in_channel_step, in_step;  // spatial places are in row-major order, in_step apart
   int64_t out_batch_step, out_channel_step, out_step;
   bool counts_pad;  // avg
-  bool v1;          // Pooling_v1: means over whole kernels, padding is data of zeros, each of several maxima counts
+  bool v1;  // Pooling_v1: means divide by the whole kernel, padding counts as zeros, each of several maxima gets the
+            // gradient
 };
 
-// `turned`: channels lie last, though the shapes say otherwise.
-inline Windows windows_of(const PoolingAttrs &a, const Shape &data, const Shape &result, bool turned) {
+// `lies_last`: the data lie channels-last, although the shape says otherwise.
+inline WindowGrid windows_of(const PoolingAttrs &a, const Shape &data, const Shape &result, bool lies_last) {
   const PoolingWindow window = pooling_window(a, data);
-  const bool last = turned || channels_last(a.layout);
+  const bool last = lies_last || channels_last(a.layout);
   const int first = spatial_axis(a.layout), num_axes = data.rank() - 2;
-  Windows w;
+  WindowGrid w;
   w.channels = data[channel_axis(a.layout, data.rank())];
   w.planes = data[0] * w.channels;
   w.in = w.out = w.kernel = w.stride = {1, 1, 1};
@@ -53,16 +55,16 @@ inline Windows windows_of(const PoolingAttrs &a, const Shape &data, const Shape 
   return w;
 }
 
-// One window: [begin, end) along each axis inside the data, and the number of elements that a mean divides by.
-struct Window {
+// One window: the part [begin, end) of each axis that is inside the data, and the divisor of a mean.
+struct WindowExtent {
   Axes begin, end;
   int64_t divisor;
-  bool has_zeros = false;  // padding that takes part in a maximum, as it does in Pooling_v1
+  bool has_zeros = false;  // it contains padding that counts as zeros (Pooling_v1)
 };
 
-COHORT_HOST_DEVICE inline Window window_at(const Windows &w, int64_t place) {
+COHORT_HOST_DEVICE inline WindowExtent window_at(const WindowGrid &w, int64_t place) {
   const Axes at{place / (w.out[1] * w.out[2]), place / w.out[2] % w.out[1], place % w.out[2]};
-  Window window;
+  WindowExtent window;
   int64_t padded = 1, inside = 1;
   for (size_t a = 0; a < 3; ++a) {
     const int64_t start = at[a] * w.stride[a] - w.pad[a], stop = std::min(start + w.kernel[a], w.in[a] + w.pad[a]);
@@ -78,7 +80,7 @@ COHORT_HOST_DEVICE inline Window window_at(const Windows &w, int64_t place) {
 
 // Calls fn(offset of an element within its plane) for the elements of a window in row-major order.
 template <typename Fn>
-COHORT_HOST_DEVICE void for_each_in(const Windows &w, const Window &window, Fn &&fn) {
+COHORT_HOST_DEVICE void for_each_in(const WindowGrid &w, const WindowExtent &window, Fn &&fn) {
   for (int64_t i = window.begin[0]; i < window.end[0]; ++i) {
     for (int64_t j = window.begin[1]; j < window.end[1]; ++j) {
       const int64_t row = (i * w.in[1] + j) * w.in[2];
@@ -87,7 +89,7 @@ COHORT_HOST_DEVICE void for_each_in(const Windows &w, const Window &window, Fn &
   }
 }
 
-// The maximum of a window without elements.
+// The maximum of an empty window.
 template <typename T>
 COHORT_HOST_DEVICE typename Accumulator<T>::type lowest() {
   if constexpr (std::is_same_v<T, Float16>) return -65504.0f;
@@ -106,7 +108,7 @@ COHORT_HOST_DEVICE Sum root(Sum x, int p) {
 }
 
 struct PoolRun {
-  Windows windows;
+  WindowGrid windows;
   PoolingAttrs::Type type;
   int p;
 
@@ -116,7 +118,7 @@ struct PoolRun {
   COHORT_HOST_DEVICE int64_t out_plane(int64_t plane) const {
     return plane / windows.channels * windows.out_batch_step + plane % windows.channels * windows.out_channel_step;
   }
-  // Of the i-th of so many places of all planes in the order in which they lie.
+  // The i-th of all places of all planes, in memory order.
   struct At {
     int64_t plane, place;
   };
@@ -129,8 +131,8 @@ struct PoolRun {
   COHORT_HOST_DEVICE int64_t num_elements() const { return windows.in[0] * windows.in[1] * windows.in[2]; }
 };
 
-inline PoolRun pool_run_of(const PoolingAttrs &a, const Shape &data, const Shape &result, bool turned = false) {
-  return {windows_of(a, data, result, turned), a.pool_type, a.p_value.value_or(2)};
+inline PoolRun pool_run_of(const PoolingAttrs &a, const Shape &data, const Shape &result, bool lies_last = false) {
+  return {windows_of(a, data, result, lies_last), a.pool_type, a.p_value.value_or(2)};
 }
 
 }  // namespace pooling

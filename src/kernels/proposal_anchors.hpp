@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Proposal and MultiProposal make of an anchor. Sides are counted in elements: from 0 to 0 is one. Compiled by
-// nvcc, too.
+// Boxes and scores of the anchors of Proposal and MultiProposal. Sides are counted in elements: a box from 0 to 0 has
+// side 1. Compiled by nvcc, too.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace cohort {
 
-// Anchors around place 0, 0. In float as MXNet does: sides are rounded on the way.
+// The anchors around place (0, 0). In float, with sides rounded on the way, as in MXNet.
 template <typename C>
 std::vector<Box<C>> base_anchors(const ProposalAttrs &a) {
   std::vector<Box<C>> all;
@@ -49,7 +49,7 @@ struct Proposals {
   COHORT_HOST_DEVICE int64_t plane() const { return height * width; }
   COHORT_HOST_DEVICE int64_t count() const { return anchors * plane(); }
 
-  // What im_info says of an image: its sides, in elements and in places, and the least side of a box.
+  // The contents of im_info for an image: its sides, in elements and in places, and the least side of a box.
   struct Image {
     C high, wide, rows, columns, least;
   };
@@ -58,8 +58,8 @@ struct Proposals {
   }
   COHORT_HOST_DEVICE bool has(const Image &image) const { return image.rows <= C(height) && image.columns <= C(width); }
 
-  // The i-th box, anchors of a place first, around `base`: four numbers. Returns its score. Those of the anchors and
-  // the moves of the image are planes of places.
+  // Computes the i-th box, four numbers, from `base`; the anchors of a place come first. Returns its score, or -1 for
+  // a box that is too small or off the image. `scores` and `moves` are planes of places.
   COHORT_HOST_DEVICE C predict(const Image &image, const Box<C> &base, const C *scores, const C *moves, int64_t i,
                                C *box) const {
     const int64_t a = i % anchors, x = i / anchors % width, y = i / (anchors * width), at = y * width + x;
@@ -91,7 +91,7 @@ struct Proposals {
             half_height = (pointwise::exp_of(dh) * height - 1) / 2;
     return {x - half_width, y - half_height, x + half_width, y + half_height};
   }
-  // A NaN passes.
+  // NaN stays NaN.
   COHORT_HOST_DEVICE static C inside(C at, C length) {
     const C most = length - 1, low = most < at ? most : at;
     return low < 0 ? C(0) : low;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers on bytes (op/quantization.hpp) that move or scale them, for all backends. Bounds lie where the data do, and
-// bodies read them there: a body does a range of elements, and write_bounds() is the work of one index more.
+// Kernels of layers on bytes (op/quantization.hpp) that move or scale them. Bounds lie in memory of the device, and
+// only bodies can read them: a body computes a range of elements, and one further index calls write_bounds().
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ struct BoundsIn {
   const float *low, *high;
   COHORT_HOST_DEVICE float larger() const { return larger_bound(*low, *high); }
 };
-BoundsIn bounds_in(const Args &args, int first) { return {args.in<float>(first), args.in<float>(first + 1)}; }
+inline BoundsIn bounds_in(const Args &args, int first) { return {args.in<float>(first), args.in<float>(first + 1)}; }
 
 struct BoundsOut {
   float *low, *high;  // null: not wanted
@@ -29,21 +29,21 @@ struct BoundsOut {
     if (high) *high = new_high;
   }
 };
-BoundsOut bounds_out(const Args &args) { return {args.out<float>(1), args.out<float>(2)}; }
+inline BoundsOut bounds_out(const Args &args) { return {args.out<float>(1), args.out<float>(2)}; }
 
 template <typename Body>
 struct WithBounds {
   Body body;
   int64_t count;
-  COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
+  COHORT_DEVICE void operator()(int64_t begin, int64_t end) const {
     if (begin < count) body(begin, end < count ? end : count);
     if (end > count) body.write_bounds();
   }
 };
 
-template <typename Body>
+template <typename Backend, typename Body>
 void run_with_bounds(const Lane &lane, int64_t count, const Body &body) {
-  parallel_for(lane, count + 1, kCheapGrain, WithBounds<Body>{body, count});
+  Backend::parallel_for(lane, count + 1, Backend::kCheapGrain, WithBounds<Body>{body, count});
 }
 
 template <typename Fn>
@@ -51,31 +51,31 @@ void with_bytes(Dtype dtype, Fn &&fn) {
   dtype == Dtype::kUint8 ? fn(uint8_t()) : fn(int8_t());
 }
 
-// ---- what keeps its range: relu, and other shapes, which are not of bytes alone
+// ---- layers that keep the range of their input: relu, and reshapes, which take any type
 
 struct CutBytes {
   const int8_t *from;
   int8_t *to;
   BoundsIn in;
   BoundsOut out;
-  COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
+  COHORT_DEVICE void operator()(int64_t begin, int64_t end) const {
     const int8_t *const x = from;
     int8_t *const y = to;
-    COHORT_VECTOR_LOOP
+    COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = begin; i < end; ++i) y[i] = x[i] > 0 ? x[i] : int8_t(0);
   }
-  COHORT_KERNEL_CODE void write_bounds() const { out.write(*in.low, *in.high); }
+  COHORT_DEVICE void write_bounds() const { out.write(*in.low, *in.high); }
 };
 
-template <bool kRelu>
+template <typename Backend, bool kRelu>
 class SameBytes final : public Kernel {
  public:
   explicit SameBytes(const StepSpec &spec)
       : bytes_(spec.inputs[0].bytes()), cuts_(kRelu && spec.inputs[0].dtype == Dtype::kInt8) {}
   void run(const Args &args, const Lane &lane) const override {
     if (!cuts_) copy_bytes(lane, args.outputs[0], args.inputs[0], bytes_);
-    run_with_bounds(lane, cuts_ ? int64_t(bytes_) : 0,
-                    CutBytes{args.in<int8_t>(0), args.out<int8_t>(0), bounds_in(args, 1), bounds_out(args)});
+    run_with_bounds<Backend>(lane, cuts_ ? int64_t(bytes_) : 0,
+                             CutBytes{args.in<int8_t>(0), args.out<int8_t>(0), bounds_in(args, 1), bounds_out(args)});
   }
 
  private:
@@ -92,14 +92,14 @@ struct PoolBytes {
   T *to;
   BoundsIn in;
   BoundsOut out;
-  COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
+  COHORT_DEVICE void operator()(int64_t begin, int64_t end) const {
     const int64_t places = pool.num_places();
     for (int64_t i = begin; i < end;) {
       const int64_t plane = i / places, first = plane * places, stop = first + places < end ? first + places : end;
       const T *const data = from + pool.in_plane(plane);
       T *const result = to + pool.out_plane(plane);
       for (; i < stop; ++i) {
-        const pooling::Window window = pooling::window_at(pool.windows, i - first);
+        const pooling::WindowExtent window = pooling::window_at(pool.windows, i - first);
         int64_t sum = 0;
         T top = std::is_same_v<T, int8_t> ? T(-128) : T(0);
         pooling::for_each_in(pool.windows, window, [&](int64_t at) {
@@ -111,11 +111,12 @@ struct PoolBytes {
       }
     }
   }
-  COHORT_KERNEL_CODE void write_bounds() const {
+  COHORT_DEVICE void write_bounds() const {
     if (in.low) out.write(*in.low, *in.high);
   }
 };
 
+template <typename Backend>
 class PoolingOfBytes final : public Kernel {
  public:
   explicit PoolingOfBytes(const StepSpec &spec)
@@ -127,7 +128,7 @@ class PoolingOfBytes final : public Kernel {
       using T = decltype(byte);
       PoolBytes<T> body{pool_, args.in<T>(0), args.out<T>(0), {}, {}};
       if (has_bounds_) body.in = bounds_in(args, 1), body.out = bounds_out(args);
-      run_with_bounds(lane, pool_.windows.planes * pool_.num_places(), body);
+      run_with_bounds<Backend>(lane, pool_.windows.planes * pool_.num_places(), body);
     });
   }
 
@@ -139,9 +140,9 @@ class PoolingOfBytes final : public Kernel {
 
 // ---- batch norm
 
-// y = gamma / sqrt(var + eps) * (x - mean) + beta, x and y in units of their ranges, of which one is 1 / 127.5. A uint8
-// counts as half of it, rounded down. The factor is divided by sqrt(1 + eps) once more: so are the numbers that MXNet's
-// quantized networks were calibrated with.
+// y = gamma / sqrt(var + eps) * (x - mean) + beta, with x and y in units of their ranges / 127.5. A uint8 x is halved
+// first, rounded down. The factor is divided by sqrt(1 + eps) a second time, because MXNet's quantized networks were
+// calibrated with that.
 template <typename T>
 struct NormBytes {
   const T *from;
@@ -151,7 +152,7 @@ struct NormBytes {
   float low, high, eps;
   BoundsIn in;
   BoundsOut out;
-  COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
+  COHORT_DEVICE void operator()(int64_t begin, int64_t end) const {
     const float own = in.larger(), new_bound = larger_bound(low, high);
     for (int64_t i = begin; i < end;) {
       const int64_t row = i / inner, c = row % channels, stop = (row + 1) * inner < end ? (row + 1) * inner : end;
@@ -160,16 +161,17 @@ struct NormBytes {
       const float shift = (betas[c] - means[c] * gamma) * 127.5f / new_bound;
       const T *const data = from;
       int8_t *const result = to;
-      COHORT_VECTOR_LOOP
+      COHORT_INDEPENDENT_ITERATIONS
       for (; i < stop; ++i) {
         const int x = std::is_same_v<T, uint8_t> ? data[i] >> 1 : data[i];
         result[i] = byte_of<int8_t>(double(scale) * x + double(shift));
       }
     }
   }
-  COHORT_KERNEL_CODE void write_bounds() const { out.write(low, high); }
+  COHORT_DEVICE void write_bounds() const { out.write(low, high); }
 };
 
+template <typename Backend>
 class QuantizedBatchNorm final : public Kernel {
  public:
   explicit QuantizedBatchNorm(const StepSpec &spec)
@@ -183,10 +185,11 @@ class QuantizedBatchNorm final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     with_bytes(dtype_, [&](auto byte) {
       using T = decltype(byte);
-      run_with_bounds(lane, count_,
-                      NormBytes<T>{args.in<T>(0), args.out<int8_t>(0), args.in<float>(1), args.in<float>(2),
-                                   args.in<float>(3), args.in<float>(4), channels_, inner_, *attrs_.min_calib_range,
-                                   *attrs_.max_calib_range, float(attrs_.eps), bounds_in(args, 5), bounds_out(args)});
+      run_with_bounds<Backend>(
+          lane, count_,
+          NormBytes<T>{args.in<T>(0), args.out<int8_t>(0), args.in<float>(1), args.in<float>(2), args.in<float>(3),
+                       args.in<float>(4), channels_, inner_, *attrs_.min_calib_range, *attrs_.max_calib_range,
+                       float(attrs_.eps), bounds_in(args, 5), bounds_out(args)});
     });
   }
 
@@ -198,14 +201,14 @@ class QuantizedBatchNorm final : public Kernel {
 
 // ---- joining
 
-// The widest of some ranges and, unless they are the first, of what was found before.
+// Computes the widest of some ranges and, unless is_first, of the range found so far.
 struct WidestRange {
   static constexpr int kMost = 16;
   const float *low[kMost], *high[kMost];
   int64_t count, is_first;
   quantized::Bounds *found;
   BoundsOut out;
-  COHORT_KERNEL_CODE void operator()(int64_t, int64_t) const {
+  COHORT_DEVICE void operator()(int64_t, int64_t) const {
     quantized::Bounds all = is_first ? quantized::Bounds{INFINITY, -INFINITY} : *found;
     for (int64_t i = 0; i < count; ++i) {
       if (*low[i] < all.low) all.low = *low[i];
@@ -224,19 +227,20 @@ struct JoinBytes {
   const quantized::Bounds *joined;
   Dtype from_type, to_type;
   int64_t width, row, at;
-  COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
+  COHORT_DEVICE void operator()(int64_t begin, int64_t end) const {
     const double unit = quantum(to_type, larger_bound(joined->low, joined->high));
     const double factor = unit > 0 ? quantum(from_type, own.larger()) / unit : 0;
     for (int64_t i = begin; i < end;) {
       const int64_t o = i / width, stop = (o + 1) * width < end ? (o + 1) * width : end;
       const From *const own_row = from;
       To *const joined_row = to + o * (row - width) + at;
-      COHORT_VECTOR_LOOP
+      COHORT_INDEPENDENT_ITERATIONS
       for (; i < stop; ++i) joined_row[i] = byte_of<To>(double(own_row[i]) * factor);
     }
   }
 };
 
+template <typename Backend>
 class QuantizedConcat final : public Kernel {
  public:
   explicit QuantizedConcat(StepSpec &spec) : num_(int(spec.inputs.size() / 3)), to_(spec.outputs[0].dtype) {
@@ -258,7 +262,7 @@ class QuantizedConcat final : public Kernel {
         const BoundsIn own = bounds_in(args, num_ + 2 * (first + i));
         range.low[i] = own.low, range.high[i] = own.high;
       }
-      parallel_for(lane, 1, 1, range);
+      Backend::parallel_for(lane, 1, 1, range);
     }
     int64_t at = 0;
     for (int i = 0; i < num_; ++i) {
@@ -268,9 +272,9 @@ class QuantizedConcat final : public Kernel {
         with_bytes(to_, [&](auto byte) {
           using From = decltype(own);
           using To = decltype(byte);
-          parallel_for(lane, outer_ * width, kCheapGrain,
-                       JoinBytes<From, To>{args.in<From>(i), args.out<To>(0), bounds_in(args, num_ + 2 * i), joined,
-                                           from, to_, width, row_, at});
+          Backend::parallel_for(lane, outer_ * width, Backend::kCheapGrain,
+                                JoinBytes<From, To>{args.in<From>(i), args.out<To>(0), bounds_in(args, num_ + 2 * i),
+                                                    joined, from, to_, width, row_, at});
         });
       });
       at += width;
@@ -287,7 +291,7 @@ class QuantizedConcat final : public Kernel {
 
 // ---- sums, and products, of two arrays
 
-// Of either type, as numbers.
+// Reads int8 or uint8 as numbers.
 struct EitherBytes {
   const uint8_t *data;
   int64_t is_signed;
@@ -305,14 +309,14 @@ struct PairOfBytes {
   BoundsOut out;
   Dtype left_type, right_type, to_type;
   bool calibrated;
-  float low, high;  // of the output, where it is calibrated
+  float low, high;  // range of the output, if it is calibrated
 
-  // The output is values * factor in a range.
+  // The range of the output, and the factor that turns values into it.
   struct Scale {
     float low, high;
     double factor;
   };
-  COHORT_KERNEL_CODE Scale scale() const {
+  COHORT_DEVICE Scale scale() const {
     if (std::is_same_v<To, float>) return {0, 0, 1};
     if (calibrated) {
       const double unit = quantum(to_type, larger_bound(low, high));
@@ -324,7 +328,7 @@ struct PairOfBytes {
     const double unit = kProduct ? quantum(left_type, a) * quantum(right_type, b) : quantum(to_type, bound);
     return {-bound, bound, unit > 0 ? 1 / unit : 0};
   }
-  COHORT_KERNEL_CODE static To stored(double value, double factor) {
+  COHORT_DEVICE static To stored(double value, double factor) {
     if constexpr (std::is_same_v<To, float>) {
       return float(value);
     } else if constexpr (std::is_same_v<To, int32_t>) {
@@ -334,24 +338,24 @@ struct PairOfBytes {
       return byte_of<To>(kProduct ? std::trunc(value * factor) : value * factor);  // cut, not rounded, as in MXNet
     }
   }
-  COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
+  COHORT_DEVICE void operator()(int64_t begin, int64_t end) const {
     const double a = quantum(left_type, left_in.larger()), b = quantum(right_type, right_in.larger());
     const double factor = scale().factor;
-    const EitherBytes x = left, y = right;  // a byte that is written could be one of a member
+    const EitherBytes x = left, y = right;  // copies: a byte that is written could alias a member
     To *const sums = to;
-    COHORT_VECTOR_LOOP
+    COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = begin; i < end; ++i) {
       const double value = kProduct ? x[i] * a * (y[i] * b) : x[i] * a + y[i] * b;
       sums[i] = stored(value, factor);
     }
   }
-  COHORT_KERNEL_CODE void write_bounds() const {
+  COHORT_DEVICE void write_bounds() const {
     const Scale found = scale();
     out.write(found.low, found.high);
   }
 };
 
-template <bool kProduct>
+template <typename Backend, bool kProduct>
 class QuantizedPair final : public Kernel {
  public:
   explicit QuantizedPair(const StepSpec &spec)
@@ -375,10 +379,11 @@ class QuantizedPair final : public Kernel {
   void combine(const Args &args, const Lane &lane) const {
     const auto bytes = [&](int i, Dtype dtype) { return EitherBytes{args.in<uint8_t>(i), dtype == Dtype::kInt8}; };
     const BoundsOut out = std::is_same_v<To, float> ? BoundsOut{} : bounds_out(args);
-    run_with_bounds(lane, count_,
-                    PairOfBytes<To, kProduct>{bytes(0, left_), bytes(1, right_), bounds_in(args, 2), bounds_in(args, 4),
-                                              args.out<To>(0), out, left_, right_, to_, attrs_.calibrated(),
-                                              attrs_.min_calib_range.value_or(0), attrs_.max_calib_range.value_or(0)});
+    run_with_bounds<Backend>(
+        lane, count_,
+        PairOfBytes<To, kProduct>{bytes(0, left_), bytes(1, right_), bounds_in(args, 2), bounds_in(args, 4),
+                                  args.out<To>(0), out, left_, right_, to_, attrs_.calibrated(),
+                                  attrs_.min_calib_range.value_or(0), attrs_.max_calib_range.value_or(0)});
   }
 
   const QuantizeAttrs attrs_;
@@ -386,13 +391,17 @@ class QuantizedPair final : public Kernel {
   const int64_t count_;
 };
 
-COHORT_KERNEL(backend, _contrib_quantized_act, SameBytes<true>);
-COHORT_KERNEL(backend, _contrib_quantized_flatten, SameBytes<false>);
-COHORT_KERNEL(backend, _contrib_quantized_pooling, PoolingOfBytes);
-COHORT_KERNEL(backend, _contrib_quantized_batch_norm, QuantizedBatchNorm);
-COHORT_KERNEL(backend, _contrib_quantized_concat, QuantizedConcat);
-COHORT_KERNEL(backend, _contrib_quantized_elemwise_add, QuantizedPair<false>);
-COHORT_KERNEL(backend, _contrib_quantized_elemwise_mul, QuantizedPair<true>);
+template <typename Backend>
+void register_quantized_kernels() {
+  KernelTable &table = backend_kernels();
+  table.add("_contrib_quantized_act", make_kernel_of<SameBytes<Backend, true>>);
+  table.add("_contrib_quantized_flatten", make_kernel_of<SameBytes<Backend, false>>);
+  table.add("_contrib_quantized_pooling", make_kernel_of<PoolingOfBytes<Backend>>);
+  table.add("_contrib_quantized_batch_norm", make_kernel_of<QuantizedBatchNorm<Backend>>);
+  table.add("_contrib_quantized_concat", make_kernel_of<QuantizedConcat<Backend>>);
+  table.add("_contrib_quantized_elemwise_add", make_kernel_of<QuantizedPair<Backend, false>>);
+  table.add("_contrib_quantized_elemwise_mul", make_kernel_of<QuantizedPair<Backend, true>>);
+}
 
 }  // namespace
 }  // namespace cohort

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers to bytes, for the kernels of op/quantization.hpp and op/int8_layer.hpp. Compiled by nvcc, too.
+// Conversion of numbers to bytes, for the kernels of op/quantization.hpp and op/int8_layer.hpp. Compiled by nvcc,
+// too.
 #pragma once
 
 #include <cmath>
@@ -15,7 +16,7 @@ struct Bounds {
   float low = 0, high = 0;
 };
 
-// The nearest byte, to the even one of two; what none holds is the first or the last. Loops of it are vectorised.
+// The nearest byte, ties to even; numbers out of range become the first or the last byte. Loops of it are vectorised.
 template <typename T, typename F>
 COHORT_HOST_DEVICE T nearest_byte(F x) {
   constexpr F kLow = std::is_same_v<T, int8_t> ? -128 : 0, kHigh = std::is_same_v<T, int8_t> ? 127 : 255;
@@ -25,7 +26,7 @@ COHORT_HOST_DEVICE T nearest_byte(F x) {
   return T(int32_t(inside + kWhole - kWhole));
 }
 
-// The same, but that NaN is 0.
+// The same, but NaN becomes 0.
 template <typename T>
 COHORT_HOST_DEVICE T byte_of(double x) {
   return nearest_byte<T>(x != x ? 0.0 : x);
@@ -41,7 +42,8 @@ void bytes_of(const X *x, F factor, Dtype dtype, void *to, int64_t begin, int64_
   }
 }
 
-// The scale of a row of weights as int8, and a weight in it; of a row without finite numbers but 0 it is 1.
+// The scale of a row of int8 weights, and a weight in that scale. The scale is 1 for a row that holds no finite
+// number other than 0.
 COHORT_HOST_DEVICE inline double weight_scale(float largest) {
   return largest > 0 && std::isfinite(largest) ? double(largest) / 127 : 1;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements in the order of a key. The order is a total one, by index where keys are equal and with NaN last, so that
-// the result does not depend on how it is found. Compiled by nvcc, too.
+// The order of elements by a key. It is total, by index where keys are equal and with NaN last, so that the result
+// does not depend on the algorithm. Compiled by nvcc, too.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels over regions of images have in common.
+// Common code of kernels over regions of images.
 #pragma once
 
 #include <cmath>
@@ -9,11 +9,12 @@
 
 namespace cohort {
 
-// Row `index` of rois: the image it names, -1 for one below 0, which means none. Fails for one that there is not.
-template <typename C>
-COHORT_HOST_DEVICE int64_t image_of_region(C image, [[maybe_unused]] int64_t index, int64_t batch) {
+// The image that row `index` of rois names; -1 for a negative number, which means none. Fails if there is no such
+// image.
+template <typename Backend, typename C>
+COHORT_HOST_DEVICE int64_t image_of_region(C image, int64_t index, int64_t batch) {
   if (!(image < C(batch))) {
-    COHORT_FAILS("rois[", index, "]: expected an image below ", batch, ", found ", image);
+    Backend::fail("rois[", index, "]: expected an image below ", batch, ", found ", image);
     return -1;
   }
   return image < 0 ? -1 : int64_t(image);

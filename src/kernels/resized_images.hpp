@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of op/image_resize.hpp share: sizes, and where the places of one image lie in the other. Compiled by
-// nvcc, too.
+// Common code of the kernels of op/image_resize.hpp: sizes, and the places of one image in coordinates of the other.
+// Compiled by nvcc, too.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -8,20 +8,20 @@
 
 namespace cohort {
 
-// Sizes of the images on both sides: of (batch * channels) planes.
+// Sizes of both images; planes = batch * channels.
 struct ImagePair {
-  int64_t planes, height, width, tall, wide;  // data, result
+  int64_t planes, height, width, tall, wide;  // height and width: of the data; tall and wide: of the result
 
   ImagePair(const Shape &in, const Shape &out)
       : planes(in[0] * in[1]), height(in[2]), width(in[3]), tall(out[2]), wide(out[3]) {}
 };
 
-// Where `count` places lie among `length` elements.
+// Coordinates of `count` places among `length` elements.
 template <typename C>
 struct ResizeAxis {
   int64_t length, count;
   C slope = 1, start = 0;
-  bool shifted = false;  // centres of elements meet, not corners
+  bool shifted = false;  // the centres of elements coincide, not the corners
 
   ResizeAxis(int64_t data, int64_t result, bool align_corners) : length(data), count(result) {
     if (count <= 1 || length == count) return;
@@ -30,7 +30,7 @@ struct ResizeAxis {
     shifted = !align_corners;
   }
 
-  // (1 - weight) of `low` and weight of `high`.
+  // A place reads (1 - weight) times element `low` plus weight times element `high`.
   struct Between {
     int64_t low, high;
     C weight;
@@ -41,12 +41,12 @@ struct ResizeAxis {
     const int64_t low = int64_t(place) < length - 1 ? int64_t(place) : length - 1;
     return {low, low + 1 < length ? low + 1 : length - 1, place - C(low)};
   }
-  // How much place i reads of an element.
+  // The weight with which place i reads an element; 0 if it does not.
   COHORT_HOST_DEVICE C share(int64_t i, int64_t element) const {
     const Between b = at(i);
     return (b.low == element ? 1 - b.weight : C(0)) + (b.high == element ? b.weight : C(0));
   }
-  // Places beyond [first, behind) read nothing of an element.
+  // Only places in [first_over, behind_over) can read an element.
   COHORT_HOST_DEVICE int64_t first_over(int64_t element) const {
     if (element == 0 || slope == 0) return 0;
     const int64_t i = int64_t((C(element) - 1 - start) / slope) - 1;
@@ -59,7 +59,7 @@ struct ResizeAxis {
   }
 };
 
-// Both images, and where the places of the result lie among the rows and the columns of the data.
+// Both images, with the coordinates of the result's places along rows and columns of the data.
 template <typename C>
 struct BilinearImages : ImagePair {
   ResizeAxis<C> rows, columns;
@@ -70,7 +70,7 @@ struct BilinearImages : ImagePair {
         columns(width, wide, spec.attrs_as<BilinearResizeAttrs>().align_corners) {}
 };
 
-// The gradient of an array that gives its size alone: zero.
+// Writes the gradient of an input that only gives a size: zeros.
 class LikeGradient {
  public:
   explicit LikeGradient(const StepSpec &spec) : bytes_(spec.outputs.size() > 1 ? spec.outputs[1].bytes() : 0) {}

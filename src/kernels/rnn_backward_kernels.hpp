@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backward pass of RNN: through the steps in turn to the gradients of the gates, then one product a layer for all
-// steps to those of weights and inputs.
+// The backward kernel of RNN. It goes back through the steps to compute the gradients of the gates; one product per
+// layer then gives the gradients of weights and inputs of all steps.
 #pragma once
 
 #include "kernels/rnn_pass.hpp"
@@ -8,11 +8,11 @@
 namespace cohort::rnn {
 namespace {
 
-// Inputs: head gradients of output, state, state_cell; data, parameters, state, state_cell, sequence_length as far as
-// present; output.
-template <typename C>
-class RnnBackward final : public RnnKernel<C> {
-  using Base = RnnKernel<C>;
+// Inputs: the head gradients of output, state and state_cell; data, parameters, state, state_cell and
+// sequence_length, as far as present; output.
+template <typename Backend, typename C>
+class RnnBackward final : public RnnKernel<Backend, C> {
+  using Base = RnnKernel<Backend, C>;
   using Base::at;
   using Base::attrs_;
   using Base::cells_;
@@ -21,6 +21,7 @@ class RnnBackward final : public RnnKernel<C> {
   using Base::multiply;
   using Base::multiply_held;
   using Base::s_;
+  using typename Base::Product;
 
  public:
   RnnBackward(StepSpec &spec, int num_heads)
@@ -69,10 +70,10 @@ class RnnBackward final : public RnnKernel<C> {
   }
 
   void run(const Args &args, const Lane &given) const override {
-    const typename Team::Scope team(this->team_, given);
+    const typename Backend::Team::Scope team(this->team_, given);
     const Lane &lane = team.lane;
     const bool lstm = s_.mode == RNNAttrs::kLstm;
-    Pass p{args, lane};
+    BackwardPass p{args, lane};
     const int64_t output_count = s_.rows() * s_.width();
     const C *const head = convert_.read(lane, args.inputs[0], head_copy_, output_count, args);
     if (heads_ > 1) {
@@ -105,17 +106,17 @@ class RnnBackward final : public RnnKernel<C> {
   }
 
  private:
-  Product<C> input_product(int layer, C beta) {
+  Product input_product(int layer, C beta) {
     const bool there = layer < s_.layers && (beta == C(0) || s_.directions > 1);
     return this->product(false, false, there ? s_.rows() : 0, s_.layer_inputs(layer), s_.gates, beta);
   }
-  Product<C> weight_product(int layer) {
+  Product weight_product(int layer) {
     return this->product(true, false, layer < s_.layers ? s_.gates : 0, s_.layer_inputs(layer), s_.rows(), C(0));
   }
 
-  // What follows is public for the bodies in it: nvcc refuses them in private functions.
+  // The members below are public because nvcc refuses extended lambdas in private functions.
  public:
-  struct Pass {
+  struct BackwardPass {
     const Args &args;
     const Lane &lane;
     const C *state_head = nullptr, *cell_head = nullptr;
@@ -128,12 +129,12 @@ class RnnBackward final : public RnnKernel<C> {
   struct Cell {
     int layer, direction;
     const Store::Cell &place;
-    Parameters parameter;
+    CellParameters parameter;
     const C *h0, *c0;
-    const C *state_weight = nullptr, *projection = nullptr;  // held for all steps
+    const C *state_weight = nullptr, *projection = nullptr;  // prepared once for all steps (held())
   };
 
-  void run_cell(const Pass &p, int layer, int direction, const C *dy, C *dx) const {
+  void run_cell(const BackwardPass &p, int layer, int direction, const C *dy, C *dx) const {
     const int index = layer * s_.directions + direction;
     const int64_t first_h = index * s_.batch * s_.out, first_c = index * s_.batch * s_.state;
     Cell cell{layer,
@@ -163,8 +164,9 @@ class RnnBackward final : public RnnKernel<C> {
     if (p.parameter_grad) parameter_grads(p, cell);
   }
 
-  // The gradients of the gates at the k-th step of the cell's direction; those of the states are carried in scratch.
-  void run_step(const Pass &p, const Cell &cell, int64_t k, const C *dy) const {
+  // Computes the gradients of the gates at the k-th step of the cell's direction. The gradients of the states are
+  // carried in scratch memory.
+  void run_step(const BackwardPass &p, const Cell &cell, int64_t k, const C *dy) const {
     void *const saved = p.args.saved, *const scratch = p.args.scratch;
     const int64_t t = this->step(cell.direction, k), row = t * s_.batch;
     const int64_t before = k > 0 ? this->step(cell.direction, k - 1) * s_.batch : 0;
@@ -178,16 +180,15 @@ class RnnBackward final : public RnnKernel<C> {
     const Ended ended{p.lengths, t};
     const int64_t out = s_.out, width = s_.width();
     const C *const from = dy + row * width + cell.direction * out;
-    each_place(
-        p.lane, s_.batch, out, COHORT_LOOP_BODY(int64_t n, int64_t i) {
-          if (!ended(n)) dh[n * out + i] += from[n * width + i];
-        });
-    const C *whole = dh;  // the gradient of h' before the projection
+    Backend::parallel_for_2d(p.lane, s_.batch, out, [=] COHORT_DEVICE(int64_t n, int64_t i) {
+      if (!ended(n)) dh[n * out + i] += from[n * width + i];
+    });
+    const C *whole = dh;  // the gradient of h', before the projection if there is one
     if (s_.projects) {
       C *const kept = at(scratch, out_grads_) + row * s_.out, *const grad = at(scratch, whole_grad_);
-      each_place(
-          p.lane, s_.batch, out,
-          COHORT_LOOP_BODY(int64_t n, int64_t i) { kept[n * out + i] = ended(n) ? C(0) : dh[n * out + i]; });
+      Backend::parallel_for_2d(p.lane, s_.batch, out, [=] COHORT_DEVICE(int64_t n, int64_t i) {
+        kept[n * out + i] = ended(n) ? C(0) : dh[n * out + i];
+      });
       multiply_held(projection_, kept, cell.projection, grad, p.args, p.lane);
       whole = grad;
     }
@@ -200,24 +201,23 @@ class RnnBackward final : public RnnKernel<C> {
     } else {
       cells_.vanilla_backward(p.lane, ended, g, dh, gate_grads);
     }
-    // The gradient of the state before: through the recurrent weights and, for gru or where the sequence has ended,
-    // straight on (in dh already).
+    // The gradient of the state before this step: through the recurrent weights and, for gru or in sequences that
+    // have ended, also directly (already in dh).
     if (p.lengths && !gru) {
-      each_place(
-          p.lane, s_.batch, out, COHORT_LOOP_BODY(int64_t n, int64_t i) {
-            if (!ended(n)) dh[n * out + i] = C(0);
-          });
+      Backend::parallel_for_2d(p.lane, s_.batch, out, [=] COHORT_DEVICE(int64_t n, int64_t i) {
+        if (!ended(n)) dh[n * out + i] = C(0);
+      });
     }
     multiply_held(step_product_, state_grads, cell.state_weight, dh, p.args, p.lane);
   }
 
-  // From the gradients of the gates of all steps.
-  void parameter_grads(const Pass &p, const Cell &cell) const {
-    const Parameters &place = cell.parameter;
+  // Computes the gradients of a cell's parameters from the gradients of the gates of all steps.
+  void parameter_grads(const BackwardPass &p, const Cell &cell) const {
+    const CellParameters &place = cell.parameter;
     const C *const gate_grads = at(p.args.scratch, gate_grads_), *const state_grads = at(p.args.scratch, state_grads_);
     const C *const x = cell.layer == 0 ? p.data : at(p.args.saved, store_.inputs[size_t(cell.layer)]);
     multiply(weight_products_[cell.layer > 0], gate_grads, x, p.parameter_grad + place.input_weight, p.args, p.lane);
-    // States before each step: the given one, and the hidden states of the steps before.
+    // The states before each step are the given one, then the hidden states of the steps before.
     C *const state_weight_grad = p.parameter_grad + place.state_weight;
     const C *const hidden = at(p.args.saved, cell.place.hidden);
     const bool forwards = cell.direction == 0;
@@ -228,28 +228,27 @@ class RnnBackward final : public RnnKernel<C> {
       multiply(rest_product_, state_grads + later * s_.gates, hidden + earlier * s_.out, state_weight_grad, p.args,
                p.lane);
     }
-    sum_rows(p.lane, gate_grads, s_.rows(), s_.gates, p.parameter_grad + place.input_bias);
-    sum_rows(p.lane, state_grads, s_.rows(), s_.gates, p.parameter_grad + place.state_bias);
+    Backend::sum_rows(p.lane, gate_grads, s_.rows(), s_.gates, p.parameter_grad + place.input_bias);
+    Backend::sum_rows(p.lane, state_grads, s_.rows(), s_.gates, p.parameter_grad + place.state_bias);
     if (s_.projects) {
       multiply(projection_grad_, at(p.args.scratch, out_grads_), at(p.args.saved, cell.place.whole),
                p.parameter_grad + place.projection, p.args, p.lane);
     }
   }
 
-  void undrop(const Pass &p, int layer, C *dx) const {
+  void undrop(const BackwardPass &p, int layer, C *dx) const {
     const auto *const mask = Base::template at<uint8_t>(p.args.saved, store_.masks[size_t(layer)]);
     const C scale = attrs_.p < 1 ? 1 / (1 - C(attrs_.p)) : C(0);
-    parallel_for(
-        p.lane, s_.rows() * s_.width(), 8192, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) dx[i] = mask[i] ? dx[i] * scale : C(0);
-        });
+    Backend::parallel_for(p.lane, s_.rows() * s_.width(), 8192, [=] COHORT_DEVICE(int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) dx[i] = mask[i] ? dx[i] * scale : C(0);
+    });
   }
 
  private:
   const int heads_;
-  const Product<C> input_products_[2][2];  // of the first layer and of later ones; the second direction adds
-  const Product<C> weight_products_[2];
-  const Product<C> step_product_, first_product_, rest_product_, projection_, projection_grad_;
+  const Product input_products_[2][2];  // [first layer or later][second direction, which adds to the first]
+  const Product weight_products_[2];
+  const Product step_product_, first_product_, rest_product_, projection_, projection_grad_;
   bool drops_;
   Store store_;
   size_t held_weight_, held_projection_;
@@ -260,14 +259,13 @@ class RnnBackward final : public RnnKernel<C> {
   int length_input_;
 };
 
+template <typename Backend>
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto &a = spec.attrs_as<RNNAttrs>();
   const int num_heads = !a.state_outputs ? 1 : a.mode == RNNAttrs::kLstm ? 3 : 2;
-  if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<RnnBackward<double>>(spec, num_heads);
-  return std::make_unique<RnnBackward<float>>(spec, num_heads);
+  if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<RnnBackward<Backend, double>>(spec, num_heads);
+  return std::make_unique<RnnBackward<Backend, float>>(spec, num_heads);
 }
-
-COHORT_KERNEL_BY(backend, _backward_RNN, make_backward);
 
 }  // namespace
 }  // namespace cohort::rnn

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN: layers of vanilla, LSTM or GRU cells over a sequence (time, batch, inputs), by matrix products: one for the
-// inputs of all steps of a layer, one a step for the state. What a step does behind its product is the backend's
-// (rnn_pass.hpp).
+// The forward kernel of RNN: layers of vanilla, LSTM or GRU cells over a sequence (time, batch, inputs), as matrix
+// products: one for the inputs of all steps of a layer, and one per step for the state. The backend computes what
+// follows the product in a step (rnn_pass.hpp).
 #pragma once
 
 #include <utility>
@@ -13,9 +13,9 @@
 namespace cohort::rnn {
 namespace {
 
-template <typename C>
-class RnnForward final : public RnnKernel<C> {
-  using Base = RnnKernel<C>;
+template <typename Backend, typename C>
+class RnnForward final : public RnnKernel<Backend, C> {
+  using Base = RnnKernel<Backend, C>;
   using Base::at;
   using Base::attrs_;
   using Base::cells_;
@@ -24,6 +24,7 @@ class RnnForward final : public RnnKernel<C> {
   using Base::multiply;
   using Base::multiply_held;
   using Base::s_;
+  using typename Base::Product;
 
  public:
   explicit RnnForward(StepSpec &spec)
@@ -35,7 +36,7 @@ class RnnForward final : public RnnKernel<C> {
         projection_(this->product(false, true, s_.batch, s_.projects ? s_.out : 0, s_.state, C(0))) {
     drops_ = this->drops(spec);
     store_ = store_of(s_, keeps_, drops_, sizeof(C), keeps_ ? &spec.saved_bytes : &spec.scratch_bytes);
-    turned_ = book(spec.scratch_bytes, size_t(s_.gates * s_.out) * sizeof(C));
+    transposed_weight_ = book(spec.scratch_bytes, size_t(s_.gates * s_.out) * sizeof(C));
     held_weight_ = this->book_held(spec, step_product_);
     held_projection_ = this->book_held(spec, projection_);
     bias_ = book(spec.scratch_bytes, size_t(s_.gates) * sizeof(C));
@@ -53,10 +54,10 @@ class RnnForward final : public RnnKernel<C> {
   }
 
   void run(const Args &args, const Lane &given) const override {
-    const typename Team::Scope team(this->team_, given);
+    const typename Backend::Team::Scope team(this->team_, given);
     const Lane &lane = team.lane;
     const bool lstm = s_.mode == RNNAttrs::kLstm;
-    Pass p{args, lane};
+    ForwardPass p{args, lane};
     if (drops_) p.draw = next_draw(args, lane);
     p.data = convert_.read(lane, args.inputs[0], data_copy_, s_.rows() * s_.inputs, args);
     p.parameters = convert_.read(lane, args.inputs[1], parameter_copy_, this->parameter_count_, args);
@@ -78,19 +79,19 @@ class RnnForward final : public RnnKernel<C> {
     convert_.write_back(lane, cell_array, cell_out_copy_, this->state_count(s_.state), args);
   }
 
-  // What follows is public for the bodies in it: nvcc refuses them in private functions.
-  struct Pass {
+  // The members below are public because nvcc refuses extended lambdas in private functions.
+  struct ForwardPass {
     const Args &args;
     const Lane &lane;
-    RunValue<RandomStream> draw{};  // of those that drop
+    RunValue<RandomStream> draw{};  // with dropout only
     const C *data = nullptr, *parameters = nullptr, *state = nullptr, *cell = nullptr;
     C *state_out = nullptr, *cell_out = nullptr;
     void *store = nullptr;
     const double *lengths = nullptr;
   };
 
-  // (time, batch, directions * out)
-  C *layer_result(const Pass &p, int layer) const {
+  // The result of a layer: (time, batch, directions * out).
+  C *layer_result(const ForwardPass &p, int layer) const {
     if (layer + 1 < s_.layers) return at(p.store, store_.inputs[size_t(layer + 1)]);
     return convert_.written(p.args.outputs[0], output_copy_, p.args);
   }
@@ -98,17 +99,17 @@ class RnnForward final : public RnnKernel<C> {
   // One layer in one direction.
   struct Cell {
     int layer, direction;
-    int64_t first_state;  // row of its first state among those of all cells
+    int64_t first_state;  // row of its first state among the states of all cells
     const Store::Cell &place;
-    Parameters parameter;
-    const C *state_weight = nullptr, *projection = nullptr;  // held for all steps
+    CellParameters parameter;
+    const C *state_weight = nullptr, *projection = nullptr;  // prepared once for all steps (held())
   };
 
-  void run_cell(const Pass &p, int layer, int direction, const C *x) const {
+  void run_cell(const ForwardPass &p, int layer, int direction, const C *x) const {
     const int index = layer * s_.directions + direction;
     Cell cell{layer, direction, index * s_.batch, store_.cells[size_t(index)], parameters_of(s_, layer, direction)};
     start_gates(p, cell, x);
-    cell.state_weight = held(step_product_, at(p.args.scratch, turned_), held_weight_, p.args, p.lane);
+    cell.state_weight = held(step_product_, at(p.args.scratch, transposed_weight_), held_weight_, p.args, p.lane);
     if (s_.projects) {
       cell.projection = held(projection_, p.parameters + cell.parameter.projection, held_projection_, p.args, p.lane);
     }
@@ -123,37 +124,38 @@ class RnnForward final : public RnnKernel<C> {
     if (C *const result = layer_result(p, layer)) write_result(p, cell, result);
   }
 
-  // The inputs' part of the gates of all steps, and what all steps need of the parameters.
-  void start_gates(const Pass &p, const Cell &cell, const C *x) const {
+  // Starts the gates of all steps with the contribution of the inputs, and prepares what all steps read of the
+  // parameters.
+  void start_gates(const ForwardPass &p, const Cell &cell, const C *x) const {
     const C *const state_weight = p.parameters + cell.parameter.state_weight;
     const C *const input_bias = p.parameters + cell.parameter.input_bias;
     const C *const state_bias = p.parameters + cell.parameter.state_bias;
     C *const gates = at(p.store, cell.place.gates);
-    // The recurrent weights are turned once: a product with rows as they lie costs less at each step.
-    C *const turned = at(p.args.scratch, turned_), *const bias = at(p.args.scratch, bias_);
+    // Transposes the recurrent weights once: products with them are then cheaper in each step.
+    C *const transposed = at(p.args.scratch, transposed_weight_), *const bias = at(p.args.scratch, bias_);
     const int64_t num_gates = s_.gates, out = s_.out;
-    each_place(
-        p.lane, num_gates, out,
-        COHORT_LOOP_BODY(int64_t i, int64_t j) { turned[j * num_gates + i] = state_weight[i * out + j]; });
-    // gru adds the recurrent bias of n inside the reset gate, so keeps all recurrent biases apart.
+    Backend::parallel_for_2d(p.lane, num_gates, out, [=] COHORT_DEVICE(int64_t i, int64_t j) {
+      transposed[j * num_gates + i] = state_weight[i * out + j];
+    });
+    // gru adds the recurrent bias of n inside the reset gate, so it keeps the recurrent biases separate.
     const bool gru = s_.mode == RNNAttrs::kGru;
-    each_place(
-        p.lane, 1, num_gates,
-        COHORT_LOOP_BODY(int64_t, int64_t i) { bias[i] = gru ? input_bias[i] : input_bias[i] + state_bias[i]; });
+    Backend::parallel_for_2d(p.lane, 1, num_gates, [=] COHORT_DEVICE(int64_t, int64_t i) {
+      bias[i] = gru ? input_bias[i] : input_bias[i] + state_bias[i];
+    });
     repeat_row(p, bias, s_.rows(), gates);
     multiply(cell.layer == 0 ? first_product_ : later_product_, x, p.parameters + cell.parameter.input_weight, gates,
              p.args, p.lane);
   }
 
-  // `row` of all gates to each of so many rows.
-  void repeat_row(const Pass &p, const C *row, int64_t rows, C *to) const {
+  // Copies `row`, of all gates, to each of `rows` rows.
+  void repeat_row(const ForwardPass &p, const C *row, int64_t rows, C *to) const {
     const int64_t width = s_.gates;
-    each_place(
-        p.lane, rows, width, COHORT_LOOP_BODY(int64_t n, int64_t i) { to[n * width + i] = row[i]; });
+    Backend::parallel_for_2d(p.lane, rows, width,
+                             [=] COHORT_DEVICE(int64_t n, int64_t i) { to[n * width + i] = row[i]; });
   }
 
-  // h and c: in, the states before step t; out, those after it.
-  void run_step(const Pass &p, const Cell &cell, int64_t t, const C **h_state, const C **c_state) const {
+  // h_state and c_state: in, the states before step t; out, those after it.
+  void run_step(const ForwardPass &p, const Cell &cell, int64_t t, const C **h_state, const C **c_state) const {
     const int64_t row = t * s_.batch;
     const C *const h = *h_state, *const c = *c_state;
     C *const g = at(p.store, cell.place.gates) + row * s_.gates;
@@ -182,28 +184,26 @@ class RnnForward final : public RnnKernel<C> {
     *c_state = next_c;
   }
 
-  void stay(const Pass &p, int64_t t, const C *before, int64_t width, C *next) const {
+  void stay(const ForwardPass &p, int64_t t, const C *before, int64_t width, C *next) const {
     const Ended ended{p.lengths, t};
-    each_place(
-        p.lane, s_.batch, width, COHORT_LOOP_BODY(int64_t n, int64_t i) {
-          if (ended(n)) next[n * width + i] = before[n * width + i];
-        });
+    Backend::parallel_for_2d(p.lane, s_.batch, width, [=] COHORT_DEVICE(int64_t n, int64_t i) {
+      if (ended(n)) next[n * width + i] = before[n * width + i];
+    });
   }
 
-  // The hidden states into this direction's columns of the layer's result.
-  void write_result(const Pass &p, const Cell &cell, C *result) const {
+  // Copies the hidden states into this direction's columns of the layer's result.
+  void write_result(const ForwardPass &p, const Cell &cell, C *result) const {
     const C *const hidden = at(p.store, cell.place.hidden);
     const double *const lengths = p.lengths;
     const int64_t batch = s_.batch, out = s_.out, width = s_.width();
     C *const to = result + cell.direction * out;
-    each_place(
-        p.lane, s_.rows(), out, COHORT_LOOP_BODY(int64_t row, int64_t i) {
-          to[row * width + i] = Ended{lengths, row / batch}(row % batch) ? C(0) : hidden[row * out + i];
-        });
+    Backend::parallel_for_2d(p.lane, s_.rows(), out, [=] COHORT_DEVICE(int64_t row, int64_t i) {
+      to[row * width + i] = Ended{lengths, row / batch}(row % batch) ? C(0) : hidden[row * out + i];
+    });
   }
 
-  // Dropout on what the next layer reads.
-  void drop(const Pass &p, int layer) const {
+  // Applies dropout to the input of the next layer.
+  void drop(const ForwardPass &p, int layer) const {
     C *const result = layer_result(p, layer);
     auto *const mask = Base::template at<uint8_t>(p.store, store_.masks[size_t(layer + 1)]);
     const int64_t count = s_.rows() * s_.width();
@@ -211,36 +211,34 @@ class RnnForward final : public RnnKernel<C> {
     const C scale = attrs_.p < 1 ? 1 / (1 - C(attrs_.p)) : C(0);
     const RunValue<RandomStream> draw = p.draw;
     const auto layers = uint64_t(s_.layers), own = uint64_t(layer);
-    parallel_for(
-        p.lane, (count + 3) / 4, 1024, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
-          const RandomStream drawn = draw.get();
-          for (int64_t block = begin; block < end; ++block) {
-            const Philox random = Philox::at(drawn.seed, uint64_t(block), drawn.draws * layers + own);
-            for (int64_t i = block * 4; i < block * 4 + 4 && i < count; ++i) {
-              mask[i] = random.word[i % 4] < threshold;
-              result[i] = mask[i] ? result[i] * scale : C(0);
-            }
-          }
-        });
+    Backend::parallel_for(p.lane, (count + 3) / 4, 1024, [=] COHORT_DEVICE(int64_t begin, int64_t end) {
+      const RandomStream drawn = draw.get();
+      for (int64_t block = begin; block < end; ++block) {
+        const Philox random = Philox::at(drawn.seed, uint64_t(block), drawn.draws * layers + own);
+        for (int64_t i = block * 4; i < block * 4 + 4 && i < count; ++i) {
+          mask[i] = random.word[i % 4] < threshold;
+          result[i] = mask[i] ? result[i] * scale : C(0);
+        }
+      }
+    });
   }
 
  private:
   const bool keeps_;
   bool drops_;
-  const Product<C> first_product_, later_product_, step_product_, projection_;
+  const Product first_product_, later_product_, step_product_, projection_;
   Store store_;
-  size_t turned_, held_weight_, held_projection_, bias_, state_gates_;
+  size_t transposed_weight_, held_weight_, held_projection_, bias_, state_gates_;
   size_t data_copy_, parameter_copy_, state_copy_, cell_copy_, output_copy_, state_out_copy_, cell_out_copy_;
   Dtype length_dtype_;
   size_t length_input_;
 };
 
+template <typename Backend>
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
-  if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<RnnForward<double>>(spec);
-  return std::make_unique<RnnForward<float>>(spec);
+  if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<RnnForward<Backend, double>>(spec);
+  return std::make_unique<RnnForward<Backend, float>>(spec);
 }
-
-COHORT_KERNEL_BY(backend, RNN, make_forward);
 
 }  // namespace
 }  // namespace cohort::rnn

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rnn_layers.hpp"
 
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 
 namespace cohort::rnn {
 
-Sizes sizes_of(const RNNAttrs &a, const Shape &data) {
-  Sizes s;
+RnnSizes sizes_of(const RNNAttrs &a, const Shape &data) {
+  RnnSizes s;
   s.time = data[0];
   s.batch = data[1];
   s.inputs = data[2];
@@ -20,8 +20,8 @@ Sizes sizes_of(const RNNAttrs &a, const Shape &data) {
   return s;
 }
 
-Parameters parameters_of(const Sizes &s, int layer, int direction) {
-  Parameters p;
+CellParameters parameters_of(const RnnSizes &s, int layer, int direction) {
+  CellParameters p;
   int64_t at = 0;
   for (int l = 0; l < s.layers; ++l) {
     for (int d = 0; d < s.directions; ++d) {
@@ -39,7 +39,7 @@ Parameters parameters_of(const Sizes &s, int layer, int direction) {
   return p;
 }
 
-Store store_of(const Sizes &s, bool keeps, bool drops, size_t element, size_t *bytes) {
+Store store_of(const RnnSizes &s, bool keeps, bool drops, size_t element, size_t *bytes) {
   Store store;
   const size_t rows = size_t(s.rows());
   Store::Cell cell{};
@@ -54,7 +54,7 @@ Store store_of(const Sizes &s, bool keeps, bool drops, size_t element, size_t *b
       }
       store.cells.push_back(cell);
     }
-    const bool fresh = keeps || l <= 2;  // layers 1 and 2 take turns
+    const bool fresh = keeps || l <= 2;  // without `keeps`, layers 1 and 2 alternate
     const size_t count = l == 0 ? 0 : rows * size_t(s.width());
     store.inputs.push_back(fresh ? book(*bytes, count * element) : store.inputs[size_t(l - 2)]);
     store.masks.push_back(drops ? book(*bytes, count) : 0);

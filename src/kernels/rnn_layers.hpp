@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the forward and the backward pass of RNN share: sizes, where parameters lie and where a pass keeps its values.
+// Common code of the forward and backward kernels of RNN: sizes, the layout of the packed parameters, and of the
+// values that the forward pass keeps.
 //
 // The equations, with x W = x Wx^T + bx, h U = h Wh^T + bh and the gates in MXNet's order:
 //   vanilla: h' = act(x W + h U)
@@ -15,8 +16,9 @@
 
 namespace cohort::rnn {
 
-struct Sizes {
-  int64_t time, batch, inputs, state, out, gates;  // out: of one direction's hidden state; gates: gates * state
+struct RnnSizes {
+  int64_t time, batch, inputs, state, out,
+      gates;  // out: width of one direction's hidden state; gates: number of gates * state
   int layers, directions;
   RNNAttrs::Mode mode;
   bool projects;
@@ -26,35 +28,36 @@ struct Sizes {
   int64_t width() const { return out * directions; }
 };
 
-Sizes sizes_of(const RNNAttrs &a, const Shape &data);
+RnnSizes sizes_of(const RNNAttrs &a, const Shape &data);
 
-// Where the parameters of a layer and direction lie in the packed vector, in elements.
-struct Parameters {
+// The offsets, in elements, of the parameters of one layer and direction in the packed vector.
+struct CellParameters {
   int64_t input_weight, state_weight, input_bias, state_bias, projection;
 };
 
-Parameters parameters_of(const Sizes &s, int layer, int direction);
+CellParameters parameters_of(const RnnSizes &s, int layer, int direction);
 
-// Places, in bytes, of what the forward pass keeps for each cell (a layer and direction) and for each layer.
+// The offsets, in bytes, of the values that the forward pass keeps for each cell (a layer and direction) and for each
+// layer.
 struct Store {
   struct Cell {
-    size_t gates;   // (time, batch, gates): after their activations
+    size_t gates;   // (time, batch, gates): after the activations
     size_t hidden;  // (time, batch, out): h'
-    size_t cell;    // (time, batch, state): lstm's c'
-    size_t linear;  // (time, batch, state): gru's h Un
-    size_t whole;   // (time, batch, state): with a projection, h' before it
+    size_t cell;    // (time, batch, state): c' of lstm
+    size_t linear;  // (time, batch, state): h Un of gru
+    size_t whole;   // (time, batch, state): h' before the projection, if there is one
   };
   std::vector<Cell> cells;
   std::vector<size_t> inputs;  // of layers 1 and up: (time, batch, directions * out)
-  std::vector<size_t> masks;   // the same as bytes, with dropout
+  std::vector<size_t> masks;   // dropout masks: the same shape, in bytes
 };
 
-// A pass that keeps nothing reuses the places of a cell for the next.
-Store store_of(const Sizes &s, bool keeps, bool drops, size_t element, size_t *bytes);
+// Lays out the kept values. Without `keeps`, all cells use the same memory in turn.
+Store store_of(const RnnSizes &s, bool keeps, bool drops, size_t element, size_t *bytes);
 
-// Which sequences of a batch have ended before step t.
+// Whether sequence n of a batch has ended before step t.
 struct Ended {
-  const double *lengths;  // null: none
+  const double *lengths;  // null: no sequence ends early
   int64_t t;
   COHORT_HOST_DEVICE bool operator()(int64_t n) const { return lengths && double(t) >= lengths[n]; }
 };

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of the forward and of the backward pass of RNN share. Computed in double for float64, else in float;
-// arrays of 16-bit types are converted in scratch memory.
+// Common code of the forward and backward kernels of RNN. They compute in double for float64, else in float; arrays
+// of 16-bit types are converted in scratch memory.
 #pragma once
 
 #include "kernels/backend.hpp"
 #include "kernels/compute.hpp"
 #include "kernels/rnn_layers.hpp"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 
 namespace cohort::rnn {
 namespace {
 
-// Arrays of the operator as arrays of C: themselves, or copies in scratch memory.
+// Gives arrays of the operator as arrays of C: the arrays themselves, or converted copies in scratch memory.
 template <typename C>
 class Converter {
  public:
   explicit Converter(Dtype dtype) : dtype_(dtype) {}
   Dtype dtype() const { return dtype_; }
-  // Books the copy of an array of `count` elements, if one is needed.
+  // Books memory for the copy of an array of `count` elements, if one is needed.
   size_t book_copy(size_t &scratch_bytes, int64_t count) const {
     return same() ? 0 : book(scratch_bytes, size_t(count) * sizeof(C));
   }
@@ -42,20 +42,23 @@ class Converter {
   const Dtype dtype_;
 };
 
-// What forward and backward pass share. The file of a backend that includes rnn_kernels.hpp has defined before, in this
-// namespace:
-//   template <typename C> class Product;  c = op(a) op(b) + beta c, made from (team, dtype, transpose_a, transpose_b,
-//   m, n, k, beta), where it may multiply in that type:
-//     size_t scratch_bytes() const; void run(lane, a, b, c, scratch) const;
-//     size_t held_bytes() const; void hold(lane, b, to, scratch) const; void run_held(lane, a, held, c, scratch) const:
-//     with a matrix b of several products that is brought into its form once; 0: it has no form of its own
-//   class Team;  the threads for steps of so many operations, made from (spec, operations)
-//     class Team::Scope, made from (team, lane): `lane` has them
-//   template <typename C> class Cells;  one step of all sequences, made from (attrs, sizes)
-//   template <typename C> void sum_rows(lane, values, rows, columns, sums);
-template <typename C>
+// The base of the forward and the backward kernel. Backend has, beside the members of kernels/compute.hpp:
+//   template <typename C> class Product
+//     c = op(a) op(b) + beta c; made from (team, dtype, transpose_a, transpose_b, m, n, k, beta). It may round factors
+//     to `dtype`. Members: scratch_bytes(), run(lane, a, b, c, scratch). For a b that several products read:
+//     held_bytes(), hold(lane, b, to, scratch), which converts b once, and run_held(lane, a, held, c, scratch);
+//     held_bytes() is 0 where b needs no conversion.
+//   class Team
+//     the threads for steps of so many operations; made from (spec, operations). Its class Scope, made from
+//     (team, lane), has a member `lane` with those threads.
+//   template <typename C> class Cells
+//     one step of all sequences; made from (attrs, sizes)
+//   template <typename C> void sum_rows(lane, values, rows, columns, sums)
+template <typename Backend, typename C>
 class RnnKernel : public Kernel {
  protected:
+  using Product = typename Backend::template Product<C>;
+
   RnnKernel(StepSpec &spec, const Shape &data, Dtype dtype)
       : attrs_(spec.attrs_as<RNNAttrs>()),
         s_(sizes_of(attrs_, data)),
@@ -68,7 +71,7 @@ class RnnKernel : public Kernel {
 
   int64_t state_count(int64_t width) const { return int64_t(s_.layers) * s_.directions * s_.batch * width; }
   bool drops(const StepSpec &spec) const { return spec.is_train && attrs_.p > 0 && s_.layers > 1; }
-  // The steps of a direction in the order in which it runs.
+  // The k-th step of a direction.
   int64_t step(int direction, int64_t k) const { return direction == 0 ? k : s_.time - 1 - k; }
 
   const double *lengths(const Lane &lane, const void *array, Dtype dtype, const Args &args) const {
@@ -78,30 +81,29 @@ class RnnKernel : public Kernel {
     return lengths;
   }
 
-  // Products take turns with one piece of scratch memory.
-  Product<C> product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta) {
-    Product<C> made(team_, convert_.dtype(), transpose_a, transpose_b, m, n, k, beta);
+  // Makes a product. All products use the same scratch memory in turn.
+  Product product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta) {
+    Product made(team_, convert_.dtype(), transpose_a, transpose_b, m, n, k, beta);
     work_bytes_ = work_bytes_ > made.scratch_bytes() ? work_bytes_ : made.scratch_bytes();
     return made;
   }
-  // When all products are made.
+  // Books the scratch memory of products; call it when all are made.
   void book_work(StepSpec &spec) { work_ = book(spec.scratch_bytes, work_bytes_); }
-  void multiply(const Product<C> &product, const C *a, const C *b, C *c, const Args &args, const Lane &lane) const {
+  void multiply(const Product &product, const C *a, const C *b, C *c, const Args &args, const Lane &lane) const {
     product.run(lane, a, b, c, at<char>(args.scratch, work_));
   }
 
-  // The same with a b that is multiplied with again and again: held() brings it to its place, which book_held() gave.
-  static size_t book_held(StepSpec &spec, const Product<C> &product) {
+  // For a matrix b of several products: book_held() books memory for its converted form, held() converts it.
+  static size_t book_held(StepSpec &spec, const Product &product) {
     return product.held_bytes() > 0 ? book(spec.scratch_bytes, product.held_bytes()) : 0;
   }
-  const C *held(const Product<C> &product, const C *b, size_t place, const Args &args, const Lane &lane) const {
+  const C *held(const Product &product, const C *b, size_t place, const Args &args, const Lane &lane) const {
     if (product.held_bytes() == 0) return b;
     C *const to = at(args.scratch, place);
     product.hold(lane, b, to, at<char>(args.scratch, work_));
     return to;
   }
-  void multiply_held(const Product<C> &product, const C *a, const C *b, C *c, const Args &args,
-                     const Lane &lane) const {
+  void multiply_held(const Product &product, const C *a, const C *b, C *c, const Args &args, const Lane &lane) const {
     product.run_held(lane, a, b, c, at<char>(args.scratch, work_));
   }
 
@@ -111,9 +113,9 @@ class RnnKernel : public Kernel {
   }
 
   const RNNAttrs attrs_;
-  const Sizes s_;
-  const Team team_;
-  const Cells<C> cells_;
+  const RnnSizes s_;
+  const typename Backend::Team team_;
+  const typename Backend::template Cells<C> cells_;
   const Converter<C> convert_;
   int64_t parameter_count_;
 

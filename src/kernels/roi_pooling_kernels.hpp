@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ROIPooling, for all backends. Forward, channels of regions are shared out, and where their maxima are is kept for the
-// backward step; there, channels of images are: regions may share elements.
+// Kernels of ROIPooling. The forward step shares out channels of regions among threads, and saves the positions of
+// the maxima. The backward step shares out channels of images, because regions may overlap.
 #pragma once
 
 #include "op/roi_pooling.hpp"
@@ -14,17 +14,17 @@
 namespace cohort {
 namespace {
 
-// A region in elements of an image. Corners are kept within +-2^30, so that sums of them stay in range.
+// A region in elements of an image. Corners are clamped to +-2^30, so that sums of them cannot overflow.
 template <typename C>
 struct Region {
   int64_t image, left, top;
   C bin_height, bin_width;
 };
 
-template <typename C>
+template <typename Backend, typename C>
 class RoiPoolingBody {
  public:
-  using Index = int32_t;  // of the maximum in a plane, or -1
+  using Index = int32_t;  // position of the maximum in a plane; -1: none
 
   RoiPoolingBody(const RoiPoolingAttrs &a, const Shape &data, const Shape &rois)
       : scale_(C(a.spatial_scale)),
@@ -46,9 +46,9 @@ class RoiPoolingBody {
     };
     const int64_t left = corner(1), top = corner(2), right = corner(3), bottom = corner(4);
     const int64_t width = right > left ? right - left + 1 : 1, height = bottom > top ? bottom - top + 1 : 1;
-    return {image_of_region(roi[0], index, batch_), left, top, C(height) / C(rows_), C(width) / C(cols_)};
+    return {image_of_region<Backend>(roi[0], index, batch_), left, top, C(height) / C(rows_), C(width) / C(cols_)};
   }
-  // Calls fn(element of the output, place of the maximum in a plane of `image`, or -1) for a channel of a region.
+  // Calls fn(element of the output, position of the maximum in `plane`, or -1) for one channel of a region.
   template <typename Fn>
   COHORT_HOST_DEVICE void maxima(const Region<C> &r, const C *plane, Fn &&fn) const {
     const auto bound = [](C at, int64_t offset, int64_t length) {
@@ -75,70 +75,74 @@ class RoiPoolingBody {
   const int64_t rows_, cols_, batch_, channels_, height_, width_, count_;
 };
 
-template <typename C>
-class RoiPoolingForward : public RoiPoolingBody<C> {
+template <typename Backend, typename C>
+class RoiPoolingForward : public RoiPoolingBody<Backend, C> {
  public:
   explicit RoiPoolingForward(const StepSpec &spec)
-      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape) {
+      : RoiPoolingBody<Backend, C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape) {
     if (spec.keep_for_backward && this->height_ * this->width_ > INT32_MAX) {
       throw Error(Code::kUnsupported, text("ROIPooling: a gradient wants images of fewer than 2^31 elements, found ",
                                            spec.inputs[0].shape));
     }
   }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, void *saved, const Lane &lane) const {
-    using Index = typename RoiPoolingBody<C>::Index;
+    using Index = typename RoiPoolingBody<Backend, C>::Index;
     Index *const places = static_cast<Index *>(saved);
-    parallel_for(
-        lane, this->count_ * this->channels_, 1, COHORT_BODY(int64_t begin, int64_t end) {
-          const int64_t plane = this->height_ * this->width_, bins = this->rows_ * this->cols_;
-          for (int64_t unit = begin; unit < end; ++unit) {
-            const int64_t n = unit / this->channels_, c = unit % this->channels_;
-            const Region<C> r = this->region(in[1] + 5 * n, n);
-            C *const to = out[0] + unit * bins;
-            Index *const at = places ? places + unit * bins : nullptr;
-            fill_elements(to, bins, C(0));
-            if (r.image < 0) continue;  // nobody asks where its maxima are
-            const C *const from = in[0] + (r.image * this->channels_ + c) * plane;
-            this->maxima(r, from, [=](int64_t i, int64_t best) {
-              if (best >= 0) to[i] = from[best];
-              if (at) at[i] = Index(best);
-            });
-          }
-        });
+    Backend::parallel_for(lane, this->count_ * this->channels_, 1,
+                          [=, *this] COHORT_DEVICE(int64_t begin, int64_t end) {
+                            const int64_t plane = this->height_ * this->width_, bins = this->rows_ * this->cols_;
+                            for (int64_t unit = begin; unit < end; ++unit) {
+                              const int64_t n = unit / this->channels_, c = unit % this->channels_;
+                              const Region<C> r = this->region(in[1] + 5 * n, n);
+                              C *const to = out[0] + unit * bins;
+                              Index *const at = places ? places + unit * bins : nullptr;
+                              fill_elements(to, bins, C(0));
+                              if (r.image < 0) continue;  // the backward step does not read its maxima
+                              const C *const from = in[0] + (r.image * this->channels_ + c) * plane;
+                              this->maxima(r, from, [=](int64_t i, int64_t best) {
+                                if (best >= 0) to[i] = from[best];
+                                if (at) at[i] = Index(best);
+                              });
+                            }
+                          });
   }
 };
 
-template <typename C>
-class RoiPoolingBackward : public RoiPoolingBody<C> {
+template <typename Backend, typename C>
+class RoiPoolingBackward : public RoiPoolingBody<Backend, C> {
  public:
   explicit RoiPoolingBackward(const StepSpec &spec)
-      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.outputs[0].shape, spec.inputs[1].shape) {}
+      : RoiPoolingBody<Backend, C>(spec.attrs_as<RoiPoolingAttrs>(), spec.outputs[0].shape, spec.inputs[1].shape) {}
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, void *saved, const Lane &lane) const {
-    using Index = typename RoiPoolingBody<C>::Index;
+    using Index = typename RoiPoolingBody<Backend, C>::Index;
     const Index *const places = static_cast<const Index *>(saved);
-    parallel_for(
-        lane, this->batch_ * this->channels_, 1, COHORT_BODY(int64_t begin, int64_t end) {
-          const int64_t plane = this->height_ * this->width_, bins = this->rows_ * this->cols_;
-          for (int64_t unit = begin; unit < end; ++unit) {
-            const int64_t image = unit / this->channels_, c = unit % this->channels_;
-            C *const to = out[0] + unit * plane;
-            fill_elements(to, plane, C(0));
-            for (int64_t n = 0; n < this->count_; ++n) {
-              const Region<C> r = this->region(in[1] + 5 * n, n);
-              if (r.image != image) continue;
-              const C *const head = in[0] + (n * this->channels_ + c) * bins;
-              const Index *const at = places + (n * this->channels_ + c) * bins;
-              for (int64_t i = 0; i < bins; ++i) {
-                if (at[i] >= 0) to[at[i]] += head[i];
-              }
-            }
-          }
-        });
+    Backend::parallel_for(lane, this->batch_ * this->channels_, 1,
+                          [=, *this] COHORT_DEVICE(int64_t begin, int64_t end) {
+                            const int64_t plane = this->height_ * this->width_, bins = this->rows_ * this->cols_;
+                            for (int64_t unit = begin; unit < end; ++unit) {
+                              const int64_t image = unit / this->channels_, c = unit % this->channels_;
+                              C *const to = out[0] + unit * plane;
+                              fill_elements(to, plane, C(0));
+                              for (int64_t n = 0; n < this->count_; ++n) {
+                                const Region<C> r = this->region(in[1] + 5 * n, n);
+                                if (r.image != image) continue;
+                                const C *const head = in[0] + (n * this->channels_ + c) * bins;
+                                const Index *const at = places + (n * this->channels_ + c) * bins;
+                                for (int64_t i = 0; i < bins; ++i) {
+                                  if (at[i] >= 0) to[at[i]] += head[i];
+                                }
+                              }
+                            }
+                          });
   }
 };
 
-COHORT_KERNEL_BY(backend, ROIPooling, make_compute<RoiPoolingForward>);
-COHORT_KERNEL_BY(backend, _backward_ROIPooling, make_compute<RoiPoolingBackward>);
+template <typename Backend>
+void register_roi_pooling_kernels() {
+  KernelTable &table = backend_kernels();
+  table.add("ROIPooling", make_compute<Backend, RoiPoolingForward>);
+  table.add("_backward_ROIPooling", make_compute<Backend, RoiPoolingBackward>);
+}
 
 }  // namespace
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of op/scaling.hpp, for all backends.
+// Kernels of op/scaling.hpp.
 #pragma once
 
 #include "op/scaling.hpp"
@@ -12,20 +12,19 @@
 namespace cohort {
 namespace {
 
-template <typename C, bool kBackward>
+template <typename Backend, typename C, bool kBackward>
 class Quadratic {
  public:
   explicit Quadratic(const StepSpec &spec) : a_(spec.attrs_as<QuadraticAttrs>()), count_(spec.inputs[0].shape.size()) {}
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
-    parallel_for(
-        lane, count_, kCheapGrain, COHORT_BODY(int64_t begin, int64_t end) {
-          const C a = C(a_.a), b = C(a_.b), c = C(a_.c);
-          for (int64_t i = begin; i < end; ++i) {
-            const C x = in[kBackward ? 1 : 0][i];
-            out[0][i] = kBackward ? in[0][i] * (2 * a * x + b) : a * x * x + b * x + c;
-          }
-        });
+    Backend::parallel_for(lane, count_, Backend::kCheapGrain, [=, *this] COHORT_DEVICE(int64_t begin, int64_t end) {
+      const C a = C(a_.a), b = C(a_.b), c = C(a_.c);
+      for (int64_t i = begin; i < end; ++i) {
+        const C x = in[kBackward ? 1 : 0][i];
+        out[0][i] = kBackward ? in[0][i] * (2 * a * x + b) : a * x * x + b * x + c;
+      }
+    });
   }
 
  private:
@@ -33,8 +32,8 @@ class Quadratic {
   const int64_t count_;
 };
 
-// Forward and backward.
-template <typename C>
+// Both the forward and the backward kernel.
+template <typename Backend, typename C>
 class DivSqrtDim {
  public:
   explicit DivSqrtDim(const StepSpec &spec)
@@ -42,10 +41,9 @@ class DivSqrtDim {
         divisor_(std::sqrt(C(spec.inputs[0].shape[spec.inputs[0].shape.rank() - 1]))) {}
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
-    parallel_for(
-        lane, count_, kCheapGrain, COHORT_BODY(int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) out[0][i] = in[0][i] / divisor_;
-        });
+    Backend::parallel_for(lane, count_, Backend::kCheapGrain, [=, *this] COHORT_DEVICE(int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[0][i] = in[0][i] / divisor_;
+    });
   }
 
  private:
@@ -53,15 +51,19 @@ class DivSqrtDim {
   const C divisor_;
 };
 
-template <typename C>
-using QuadraticForward = Quadratic<C, false>;
-template <typename C>
-using QuadraticBackward = Quadratic<C, true>;
+template <typename Backend, typename C>
+using QuadraticForward = Quadratic<Backend, C, false>;
+template <typename Backend, typename C>
+using QuadraticBackward = Quadratic<Backend, C, true>;
 
-COHORT_KERNEL_BY(backend, _contrib_quadratic, make_compute<QuadraticForward>);
-COHORT_KERNEL_BY(backend, _backward__contrib_quadratic, make_compute<QuadraticBackward>);
-COHORT_KERNEL_BY(backend, _contrib_div_sqrt_dim, make_compute<DivSqrtDim>);
-COHORT_KERNEL_BY(backend, _backward__contrib_div_sqrt_dim, make_compute<DivSqrtDim>);
+template <typename Backend>
+void register_scaling_kernels() {
+  KernelTable &table = backend_kernels();
+  table.add("_contrib_quadratic", make_compute<Backend, QuadraticForward>);
+  table.add("_backward__contrib_quadratic", make_compute<Backend, QuadraticBackward>);
+  table.add("_contrib_div_sqrt_dim", make_compute<Backend, DivSqrtDim>);
+  table.add("_backward__contrib_div_sqrt_dim", make_compute<Backend, DivSqrtDim>);
+}
 
 }  // namespace
 }  // namespace cohort

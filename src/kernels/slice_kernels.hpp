@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of op/slice.hpp: windows of arrays.
+// Kernels of op/slice.hpp: windows of arrays.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace cohort {
 namespace {
 
-// A window of an array and a dense array of the window's shape, copied one way or the other.
+// Copies between a window of an array and a dense array of the window's shape.
 class WindowCopy {
  public:
   enum class Way { kOut, kIn };
@@ -43,9 +43,9 @@ class WindowCopy {
   StridedCopy copy_;
 };
 
-class Slice final : public Kernel {
+class CopyWindow final : public Kernel {
  public:
-  Slice(const StepSpec &spec, const SliceWindow &w)
+  CopyWindow(const StepSpec &spec, const SliceWindow &w)
       : copy_(w, spec.inputs[0].shape, spec.inputs[0].dtype, WindowCopy::Way::kOut) {}
   void run(const Args &args, const Lane &lane) const override { copy_.out_of(args.inputs[0], args.outputs[0], lane); }
 
@@ -53,7 +53,7 @@ class Slice final : public Kernel {
   const WindowCopy copy_;
 };
 
-// Zeros around the head gradient. Further outputs, of inputs that only give a shape, are all zeros.
+// Writes the head gradient into zeros. Further outputs, of inputs that only give a shape, are zeros.
 class SliceBackward final : public Kernel {
  public:
   SliceBackward(const StepSpec &spec, const SliceWindow &w)
@@ -74,19 +74,19 @@ class SliceBackward final : public Kernel {
 
 template <typename A>
 std::unique_ptr<Kernel> make_slice(StepSpec &spec) {
-  return std::make_unique<Slice>(spec, window_of(spec.attrs_as<A>(), spec.inputs[0].shape));
+  return std::make_unique<CopyWindow>(spec, window_of(spec.attrs_as<A>(), spec.inputs[0].shape));
 }
 template <typename A>
 std::unique_ptr<Kernel> make_slice_backward(StepSpec &spec) {
   return std::make_unique<SliceBackward>(spec, window_of(spec.attrs_as<A>(), spec.outputs[0].shape));
 }
-// The gradient says how large the window was.
+// A window at `begin` of the given shape.
 SliceWindow window_at(std::vector<int64_t> begin, const Shape &shape) {
   return {std::move(begin), std::vector<int64_t>(shape.begin(), shape.end()),
           std::vector<int64_t>(size_t(shape.rank()), 1)};
 }
 std::unique_ptr<Kernel> make_slice_like(StepSpec &spec) {
-  return std::make_unique<Slice>(
+  return std::make_unique<CopyWindow>(
       spec, window_at(std::vector<int64_t>(size_t(spec.inputs[0].shape.rank()), 0), spec.outputs[0].shape));
 }
 std::unique_ptr<Kernel> make_slice_like_backward(StepSpec &spec) {
@@ -94,8 +94,8 @@ std::unique_ptr<Kernel> make_slice_like_backward(StepSpec &spec) {
       spec, window_at(std::vector<int64_t>(size_t(spec.outputs[0].shape.rank()), 0), spec.inputs[0].shape));
 }
 std::unique_ptr<Kernel> make_crop(StepSpec &spec) {
-  return std::make_unique<Slice>(spec,
-                                 window_of(spec.attrs_as<CropAttrs>(), spec.inputs[0].shape, &spec.outputs[0].shape));
+  return std::make_unique<CopyWindow>(
+      spec, window_of(spec.attrs_as<CropAttrs>(), spec.inputs[0].shape, &spec.outputs[0].shape));
 }
 std::unique_ptr<Kernel> make_crop_backward(StepSpec &spec) {
   return std::make_unique<SliceBackward>(
@@ -113,7 +113,7 @@ COHORT_KERNEL_BY(backend, _backward_Crop, make_crop_backward);
 
 // ---- _slice_assign, _slice_assign_scalar --------------------------------------------------------------------------
 
-// A copy of input 0 (or of the head gradient) with a window of another array or of one value in it.
+// Copies input 0 (or the head gradient), then writes another array or one value into a window of it.
 class SliceAssign final : public Kernel {
  public:
   SliceAssign(const StepSpec &spec, double value, bool from_input)
@@ -143,7 +143,7 @@ class SliceAssign final : public Kernel {
   alignas(8) char value_[8];
 };
 
-// The gradient of what stays, with zeros in the window, and of what was put in.
+// The gradient of the array, with zeros in the window, and that of what was written into the window.
 class SliceAssignBackward final : public Kernel {
  public:
   explicit SliceAssignBackward(const StepSpec &spec)
@@ -209,7 +209,7 @@ std::unique_ptr<Kernel> make_split_backward(StepSpec &spec) {
   return std::make_unique<Split>(spec, spec.outputs[0], true);
 }
 
-// Its own backward step.
+// reverse is its own backward step.
 std::unique_ptr<Kernel> make_reverse(StepSpec &spec) {
   SliceWindow w = window_at(std::vector<int64_t>(size_t(spec.inputs[0].shape.rank()), 0), spec.inputs[0].shape);
   for (int64_t given : spec.attrs_as<ReverseAttrs>().axis) {
@@ -217,7 +217,7 @@ std::unique_ptr<Kernel> make_reverse(StepSpec &spec) {
     w.step[axis] = -1;
     w.begin[axis] = std::max<int64_t>(spec.inputs[0].shape[int(axis)] - 1, 0);
   }
-  return std::make_unique<Slice>(spec, w);
+  return std::make_unique<CopyWindow>(spec, w);
 }
 
 COHORT_KERNEL_BY(backend, _split_v2, make_split);

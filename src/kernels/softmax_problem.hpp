@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What softmax, softmin, log_softmax and SoftmaxActivation compute, for the kernels of all backends: over (outer, cols,
-// inner), along cols, in double where an array is of double, else in float.
+// The problem that the kernels of softmax, softmin, log_softmax and SoftmaxActivation solve: over (outer, cols,
+// inner), along cols, in double if any array is of double, else in float.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ namespace cohort {
 
 struct SoftmaxProblem {
   int64_t outer, cols, inner;
-  double scale = 1;  // of the data: sign / temperature
+  double scale = 1;  // factor of the data: sign / temperature
   bool log, uses_length = false;
-  Dtype from, to;  // of data and output
+  Dtype from, to;  // types of data and output
 
   int64_t count() const { return outer * cols * inner; }
   bool in_double() const { return from == Dtype::kFloat64 || to == Dtype::kFloat64; }
 };
 
-// `op` is the forward operator and `data` of the forward pass, in both passes.
+// `op` is the forward operator and `data` the data of the forward pass, in both passes.
 inline SoftmaxProblem softmax_problem(const StepSpec &spec, const std::string &op, const TensorSpec &data, Dtype to) {
   SoftmaxProblem p;
   const Shape shape = data.shape.rank() == 0 ? Shape{1} : data.shape;  // a scalar is a row of one

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes in the order in which they suppress each other, for detections and proposals. Compiled by nvcc, too.
+// Boxes sorted by score, for the suppression of overlapping boxes in detections and proposals. Compiled by nvcc, too.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace cohort {
 
-// Boxes, best first, an array for each member.
+// Boxes, best first, as one array per member.
 template <typename C>
 struct SortedBoxes {
   static constexpr int64_t kArrays = 7;
 
   SortedBoxes() = default;
-  // In memory of kArrays * most elements.
+  // Uses memory of kArrays * most elements.
   COHORT_HOST_DEVICE SortedBoxes(C *memory, int64_t most)
       : left(memory),
         top(left + most),
@@ -35,12 +35,12 @@ struct SortedBoxes {
   COHORT_HOST_DEVICE Box<C> box(int64_t i) const { return {left[i], top[i], right[i], bottom[i]}; }
 
   C *left, *top, *right, *bottom, *area;
-  C *group;    // boxes of another group are left alone
+  C *group;    // boxes suppress only boxes of the same group
   C *remains;  // 1 or 0
 };
 
-// One of them, which makes those behind it go that share `least` of both together with it or more; `extra`, 0 or 1, is
-// counted to lengths.
+// One box, which suppresses boxes behind it whose intersection over union with it is at least `least`; `extra`, 0 or
+// 1, is added to lengths.
 template <typename C>
 struct Suppressor {
   Box<C> box;

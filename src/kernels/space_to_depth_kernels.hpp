@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// space_to_depth and depth_to_space.
+// Kernels of space_to_depth and depth_to_space.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -9,11 +9,11 @@
 namespace cohort {
 namespace {
 
-// Images (N, C, h * b, w * b) to (N, b * b * C, h, w), or back. Each is the backward step of the other.
+// Moves images (N, C, h * b, w * b) to (N, b * b * C, h, w), or back. Each is the backward step of the other.
 template <bool kToDepth>
-class Blocks final : public Kernel {
+class MoveBlocks final : public Kernel {
  public:
-  explicit Blocks(const StepSpec &spec) {
+  explicit MoveBlocks(const StepSpec &spec) {
     const Shape &deep = (kToDepth ? spec.outputs : spec.inputs)[0].shape;
     const int64_t b = spec.attrs_as<BlockAttrs>().block_size;
     const int64_t n = deep[0], c = deep[1] / (b * b), h = deep[2], w = deep[3];
@@ -39,10 +39,10 @@ class Blocks final : public Kernel {
   StridedCopy copy_;
 };
 
-COHORT_KERNEL(backend, space_to_depth, Blocks<true>);
-COHORT_KERNEL(backend, _backward_space_to_depth, Blocks<false>);
-COHORT_KERNEL(backend, depth_to_space, Blocks<false>);
-COHORT_KERNEL(backend, _backward_depth_to_space, Blocks<true>);
+COHORT_KERNEL(backend, space_to_depth, MoveBlocks<true>);
+COHORT_KERNEL(backend, _backward_space_to_depth, MoveBlocks<false>);
+COHORT_KERNEL(backend, depth_to_space, MoveBlocks<false>);
+COHORT_KERNEL(backend, _backward_depth_to_space, MoveBlocks<true>);
 
 }  // namespace
 }  // namespace cohort

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BilinearSampler, SpatialTransformer and GridGenerator, for all backends.
-// Samples of a batch are shared out; each is computed in the order of its output.
+// Kernels of BilinearSampler, SpatialTransformer and GridGenerator. Threads share out the samples of a batch; each
+// computes a sample in the order of its output.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace cohort {
 namespace {
 
-// One image and where it is read: the four elements around a place, of which those outside of it count as 0.
+// Reads an image at the points of a grid, between the four elements around each point; elements outside the image
+// count as 0.
 template <typename C>
 class Sampler {
  public:
@@ -26,7 +27,7 @@ class Sampler {
 
   COHORT_HOST_DEVICE void forward(const C *data, const C *grid, C *out) const {
     for (int64_t p = 0; p < points_; ++p) {
-      const Place place(*this, grid[p], grid[points_ + p]);
+      const SamplePoint place(*this, grid[p], grid[points_ + p]);
       for (int64_t c = 0; c < channels_; ++c) {
         const C *const plane = data + c * height_ * width_;
         out[c * points_ + p] =
@@ -35,11 +36,11 @@ class Sampler {
       }
     }
   }
-  // Gradients of the image and of the grid, where wanted.
+  // Computes the gradients of the image and of the grid, where they are not null.
   COHORT_HOST_DEVICE void backward(const C *head, const C *data, const C *grid, C *d_data, C *d_grid) const {
     if (d_data) fill_elements(d_data, image(), C(0));
     for (int64_t p = 0; p < points_; ++p) {
-      const Place place(*this, grid[p], grid[points_ + p]);
+      const SamplePoint place(*this, grid[p], grid[points_ + p]);
       C by_x = 0, by_y = 0;
       for (int64_t c = 0; c < channels_; ++c) {
         const C *const plane = data + c * height_ * width_;
@@ -64,10 +65,10 @@ class Sampler {
   }
 
  private:
-  struct Place {
-    COHORT_HOST_DEVICE Place(const Sampler &s, C grid_x, C grid_y) : height(s.height_), width(s.width_) {
+  struct SamplePoint {
+    COHORT_HOST_DEVICE SamplePoint(const Sampler &s, C grid_x, C grid_y) : height(s.height_), width(s.width_) {
       const C real_x = (grid_x + 1) * (C(width - 1) / 2), real_y = (grid_y + 1) * (C(height - 1) / 2);
-      inside = real_x > -1 && real_x < C(width) && real_y > -1 && real_y < C(height);  // a NaN is outside
+      inside = real_x > -1 && real_x < C(width) && real_y > -1 && real_y < C(height);  // NaN is outside
       if (!inside) return;
       x = int64_t(std::floor(real_x)), y = int64_t(std::floor(real_y));
       wx = 1 - (real_x - C(x)), wy = 1 - (real_y - C(y));
@@ -83,8 +84,8 @@ class Sampler {
     }
     const int64_t height, width;
     bool inside;
-    int64_t x = 0, y = 0;  // the element at or before the place
-    C wx = 0, wy = 0;      // its share
+    int64_t x = 0, y = 0;  // the element at or before the point
+    C wx = 0, wy = 0;      // its weight
   };
   const int64_t channels_, height_, width_, points_;
 };
@@ -133,7 +134,7 @@ class AffineGrid {
   const int64_t height_, width_;
 };
 
-template <typename C, bool kBackward>
+template <typename Backend, typename C, bool kBackward>
 class BilinearSamplerBody {
  public:
   explicit BilinearSamplerBody(const StepSpec &spec)
@@ -142,8 +143,8 @@ class BilinearSamplerBody {
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const Sampler<C> s = sampler_;
-    parallel_for(
-        lane, batch_, 1 + kCheapGrain / (s.result() + 1), COHORT_LOOP_BODY(int64_t begin, int64_t end) {
+    Backend::parallel_for(
+        lane, batch_, 1 + Backend::kCheapGrain / (s.result() + 1), [=] COHORT_DEVICE(int64_t begin, int64_t end) {
           for (int64_t n = begin; n < end; ++n) {
             if (kBackward) {
               s.backward(in[0] + n * s.result(), in[1] + n * s.image(), in[2] + n * s.grid(),
@@ -160,8 +161,8 @@ class BilinearSamplerBody {
   const Sampler<C> sampler_;
 };
 
-// extra: the grids, and their gradients.
-template <typename C, bool kBackward>
+// Scratch memory: the grids, then their gradients.
+template <typename Backend, typename C, bool kBackward>
 class TransformerBody {
  public:
   explicit TransformerBody(const StepSpec &spec)
@@ -174,21 +175,21 @@ class TransformerBody {
     const Sampler<C> s = sampler_;
     const AffineGrid<C> affine = grid_;
     const int64_t batch = batch_;
-    parallel_for(
-        lane, batch, 1 + kCheapGrain / (s.result() + 1), COHORT_LOOP_BODY(int64_t begin, int64_t end) {
-          for (int64_t n = begin; n < end; ++n) {
-            C *const grid = extra + n * s.grid();
-            affine.forward(in[kBackward ? 2 : 1] + 6 * n, grid);
-            if (kBackward) {
-              C *const d_grid = grid + batch * s.grid();
-              s.backward(in[0] + n * s.result(), in[1] + n * s.image(), grid, out[0] ? out[0] + n * s.image() : nullptr,
-                         d_grid);
-              if (out[1]) affine.backward(d_grid, out[1] + 6 * n);
-            } else {
-              s.forward(in[0] + n * s.image(), grid, out[0] + n * s.result());
-            }
-          }
-        });
+    Backend::parallel_for(lane, batch, 1 + Backend::kCheapGrain / (s.result() + 1),
+                          [=] COHORT_DEVICE(int64_t begin, int64_t end) {
+                            for (int64_t n = begin; n < end; ++n) {
+                              C *const grid = extra + n * s.grid();
+                              affine.forward(in[kBackward ? 2 : 1] + 6 * n, grid);
+                              if (kBackward) {
+                                C *const d_grid = grid + batch * s.grid();
+                                s.backward(in[0] + n * s.result(), in[1] + n * s.image(), grid,
+                                           out[0] ? out[0] + n * s.image() : nullptr, d_grid);
+                                if (out[1]) affine.backward(d_grid, out[1] + 6 * n);
+                              } else {
+                                s.forward(in[0] + n * s.image(), grid, out[0] + n * s.result());
+                              }
+                            }
+                          });
   }
 
  private:
@@ -197,7 +198,7 @@ class TransformerBody {
   const Sampler<C> sampler_;
 };
 
-template <typename C, bool kBackward>
+template <typename Backend, typename C, bool kBackward>
 class GridGeneratorBody {
  public:
   explicit GridGeneratorBody(const StepSpec &spec)
@@ -209,24 +210,24 @@ class GridGeneratorBody {
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const int64_t points = grid_.points();
-    parallel_for(
-        lane, batch_, 1 + kCheapGrain / (2 * points + 1), COHORT_BODY(int64_t begin, int64_t end) {
-          for (int64_t n = begin; n < end; ++n) {
-            const C *const from = in[0] + n * (warp_ || kBackward ? 2 * points : 6);
-            C *const to = out[0] + n * (warp_ || !kBackward ? 2 * points : 6);
-            if (warp_) {
-              warp(from, to, points);
-            } else if (kBackward) {
-              grid_.backward(from, to);
-            } else {
-              grid_.forward(from, to);
-            }
-          }
-        });
+    Backend::parallel_for(lane, batch_, 1 + Backend::kCheapGrain / (2 * points + 1),
+                          [=, *this] COHORT_DEVICE(int64_t begin, int64_t end) {
+                            for (int64_t n = begin; n < end; ++n) {
+                              const C *const from = in[0] + n * (warp_ || kBackward ? 2 * points : 6);
+                              C *const to = out[0] + n * (warp_ || !kBackward ? 2 * points : 6);
+                              if (warp_) {
+                                warp(from, to, points);
+                              } else if (kBackward) {
+                                grid_.backward(from, to);
+                              } else {
+                                grid_.forward(from, to);
+                              }
+                            }
+                          });
   }
 
  private:
-  // A flow counts elements.
+  // A flow is given in elements.
   COHORT_HOST_DEVICE void warp(const C *from, C *to, int64_t points) const {
     const C half_width = C(width_ - 1) / 2, half_height = C(height_ - 1) / 2;
     for (int64_t p = 0; p < points; ++p) {
@@ -244,25 +245,29 @@ class GridGeneratorBody {
   const AffineGrid<C> grid_;
 };
 
-template <typename C>
-using SamplerForward = BilinearSamplerBody<C, false>;
-template <typename C>
-using SamplerBackward = BilinearSamplerBody<C, true>;
-template <typename C>
-using TransformerForward = TransformerBody<C, false>;
-template <typename C>
-using TransformerBackward = TransformerBody<C, true>;
-template <typename C>
-using GridForward = GridGeneratorBody<C, false>;
-template <typename C>
-using GridBackward = GridGeneratorBody<C, true>;
+template <typename Backend, typename C>
+using SamplerForward = BilinearSamplerBody<Backend, C, false>;
+template <typename Backend, typename C>
+using SamplerBackward = BilinearSamplerBody<Backend, C, true>;
+template <typename Backend, typename C>
+using TransformerForward = TransformerBody<Backend, C, false>;
+template <typename Backend, typename C>
+using TransformerBackward = TransformerBody<Backend, C, true>;
+template <typename Backend, typename C>
+using GridForward = GridGeneratorBody<Backend, C, false>;
+template <typename Backend, typename C>
+using GridBackward = GridGeneratorBody<Backend, C, true>;
 
-COHORT_KERNEL_BY(backend, BilinearSampler, make_compute<SamplerForward>);
-COHORT_KERNEL_BY(backend, _backward_BilinearSampler, make_compute<SamplerBackward>);
-COHORT_KERNEL_BY(backend, SpatialTransformer, make_compute<TransformerForward>);
-COHORT_KERNEL_BY(backend, _backward_SpatialTransformer, make_compute<TransformerBackward>);
-COHORT_KERNEL_BY(backend, GridGenerator, make_compute<GridForward>);
-COHORT_KERNEL_BY(backend, _backward_GridGenerator, make_compute<GridBackward>);
+template <typename Backend>
+void register_spatial_sampler_kernels() {
+  KernelTable &table = backend_kernels();
+  table.add("BilinearSampler", make_compute<Backend, SamplerForward>);
+  table.add("_backward_BilinearSampler", make_compute<Backend, SamplerBackward>);
+  table.add("SpatialTransformer", make_compute<Backend, TransformerForward>);
+  table.add("_backward_SpatialTransformer", make_compute<Backend, TransformerBackward>);
+  table.add("GridGenerator", make_compute<Backend, GridForward>);
+  table.add("_backward_GridGenerator", make_compute<Backend, GridBackward>);
+}
 
 }  // namespace
 }  // namespace cohort

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Fourier transforms of all backends are made of. Of powers of two by Cooley and Tukey's butterflies; of other
-// lengths n by Bluestein's way: with j k = (j^2 + k^2 - (k - j)^2) / 2 a transform is a convolution, which is a product
-// of transforms of a power of two.
+// Common code of the Fourier transforms of all backends. Powers of two by Cooley and Tukey's butterflies. Other
+// lengths n by Bluestein's method: with j k = (j^2 + k^2 - (k - j)^2) / 2 a transform is a convolution, which is a
+// product of transforms of a power of two.
 #pragma once
 
 #include <cmath>
@@ -37,7 +37,7 @@ inline int64_t power_of_two(int64_t least) {
   while (n < least) n *= 2;
   return n;
 }
-// The length of the butterflies.
+// The length of the butterflies for a transform of length n.
 inline int64_t transform_length(int64_t n) { return n == power_of_two(n) ? n : power_of_two(2 * n - 1); }
 
 }  // namespace spectral

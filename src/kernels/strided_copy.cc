@@ -7,7 +7,7 @@
 namespace cohort {
 
 StridedCopy::StridedCopy(std::vector<Axis> axes, size_t element_bytes) : element_bytes_(element_bytes) {
-  // In the order of `to`, neighbours joined where one index could do for both.
+  // Sorts axes by the order of `to`, and joins neighbours that one index can step through.
   axes.erase(std::remove_if(axes.begin(), axes.end(), [](const Axis &a) { return a.length == 1; }), axes.end());
   std::stable_sort(axes.begin(), axes.end(),
                    [](const Axis &a, const Axis &b) { return std::llabs(a.to) > std::llabs(b.to); });
@@ -23,7 +23,7 @@ StridedCopy::StridedCopy(std::vector<Axis> axes, size_t element_bytes) : element
     inner_ = joined.back();
     joined.pop_back();
   }
-  // The axis along which `from` is dense goes with the one along which `to` is, in tiles that fit the cache.
+  // The axis along which `from` is contiguous and the one along which `to` is are copied in tiles that fit the cache.
   if (inner_.from != 1) {
     const auto dense = std::find_if(joined.begin(), joined.end(), [](const Axis &a) { return a.from == 1; });
     if (dense != joined.end()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies one array into another whose axes are stepped through in any order: transposes, slices, reversals. Used by the
-// kernels of movement operators. Each backend has a run() and a fill() of its own.
+// Copies an array into another one with any order and direction of axes: transposes, slices, reversals. Used by the
+// kernels of movement operators. Each backend defines run() and fill().
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace cohort {
 
 // For every index: to[sum(index * to_stride)] = from[sum(index * from_stride)]. Strides count elements and may be
-// negative (then the pointer is to the element of index 0) or, for `from`, zero. Elements of `to` are met once each.
+// negative (the pointer is to the element of index 0) or, for `from`, zero. Each element of `to` is written once.
 class StridedCopy {
  public:
   struct Axis {
@@ -20,7 +20,7 @@ class StridedCopy {
   StridedCopy() = default;
   StridedCopy(std::vector<Axis> axes, size_t element_bytes);
   void run(const void *from, void *to, const Lane &lane) const;
-  // The one element at `value`, which is the host's, to all places.
+  // Writes the element at `value`, in the host's memory, to all places.
   void fill(const void *value, void *to, const Lane &lane) const;
 
  private:
@@ -28,7 +28,7 @@ class StridedCopy {
   void run_as(const T *from, T *to, const Lane &lane) const;
 
   std::vector<Axis> outer_;  // axes outside the innermost one or two
-  Axis row_ = {1, 0, 0};     // of the two that are copied tile by tile; length 1 if there is but one
+  Axis row_ = {1, 0, 0};     // the other axis of a tiled copy; length 1: there is only one axis
   Axis inner_ = {1, 1, 1};
   int64_t num_outer_ = 1;
   size_t element_bytes_ = 0;

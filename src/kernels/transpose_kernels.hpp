@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// transpose and SwapAxis.
+// Kernels of transpose and SwapAxis.
 #pragma once
 
 #include "kernels/backend.hpp"

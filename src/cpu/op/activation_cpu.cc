@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activation, in whatever layout the data lie: flat memory, since layouts of activations hold no padding. float32
-// through oneDNN, whose layers make the same bits where they do it in its place (MON-11), but for softsign, which it
-// lacks, and relu, of which it makes 0 where there is no number.
+// Activation, in any layout: layouts of activations hold no padding, so data are flat memory. float32 by oneDNN, with
+// the same bits as where a layer fuses the activation (MON-11), except for softsign, which oneDNN lacks, and relu,
+// which turns NaN into 0 there.
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/elementwise.hpp"
@@ -25,7 +25,7 @@ std::string refuses(const StepSpec &spec) {
 
 class EltwiseKernel final : public Kernel {
  public:
-  EltwiseKernel(int num_threads, Call call) : num_threads_(num_threads), call_(std::move(call)) {}
+  EltwiseKernel(int num_threads, DnnlCall call) : num_threads_(num_threads), call_(std::move(call)) {}
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
     call_.run(args);
@@ -33,7 +33,7 @@ class EltwiseKernel final : public Kernel {
 
  private:
   const int num_threads_;
-  Call call_;
+  DnnlCall call_;
 };
 
 std::unique_ptr<Kernel> make_loop(StepSpec &spec) {
@@ -60,7 +60,8 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   spec.outputs[0].layout = spec.inputs[0].layout;
   return std::make_unique<EltwiseKernel>(
       num_threads,
-      Call(*pd, name_of(spec), {{DNNL_ARG_SRC, flat, Place::input(0)}, {DNNL_ARG_DST, flat, Place::output(0)}}, spec));
+      DnnlCall(*pd, name_of(spec),
+               {{DNNL_ARG_SRC, flat, BufferRef::input(0)}, {DNNL_ARG_DST, flat, BufferRef::output(0)}}, spec));
 }
 
 COHORT_KERNEL_BY(cpu, Activation, make_forward).named("onednn").dtypes(kLayerTypes).when(refuses).any_layout();

@@ -9,14 +9,15 @@
 #include "cpu/simd.hpp"
 #include "device/restoring.hpp"
 #include "kernels/partial_sums.hpp"
-#include "kernels/room.hpp"
+#include "kernels/scratch_layout.hpp"
 
 namespace cohort {
 namespace {
 
 using namespace batch_norm;
 
-// The elements of a channel: rows of `length`, `step` apart; a column counts as one row.
+// The elements of a channel, as rows of `length` elements that lie `step` apart. If inner is 1, the channel is one
+// row.
 struct ChannelRows {
   int64_t count, stride, length, step, inner;
 
@@ -27,7 +28,7 @@ struct ChannelRows {
         step(e.inner == 1 ? e.channels : 1),
         inner(e.inner) {}
   int64_t size() const { return count * length; }
-  // fn(where a row begins, how far its elements are apart), for each of one channel.
+  // Calls fn(offset of a row, distance of its elements) for each row of a channel.
   template <typename Fn>
   void each(int64_t channel, Fn &&fn) const {
     for (int64_t r = 0; r < count; ++r) {
@@ -97,7 +98,7 @@ struct ChannelGradient {
     const T *head, *x;
     const uint8_t *mask;
     T *dx;
-    S mean, inverse, factor;  // of the result
+    S mean, inverse, factor;  // factor: of the result
     bool global;
   };
   static Sums run(const ChannelRows &rows, int64_t c, const Arrays &arrays) {
@@ -108,7 +109,8 @@ struct ChannelGradient {
  private:
   template <typename Passes>
   static Sums of(const ChannelRows &rows, int64_t c, const Arrays &a, Passes &&passes) {
-    // Chosen by a number of the type that is chosen: by bytes, GCC 12 loses elements of vectorized sums for AVX2.
+    // Selects by a number of the type of `value`: if it selects by bytes, GCC 12 loses elements of vectorised sums
+    // for AVX2.
     const auto gradient = [head = a.head, &passes](int64_t at) {
       const S value = cast_element<S>(head[at]), passed = S(int(passes(at)));
       return passed > 0 ? value : S(0);
@@ -214,7 +216,7 @@ class PlainBatchNormBackward final : public Kernel {
     if (relu_ && !forward) throw Error(Code::kInternal, text(spec.op, ": relu without a forward pass"));
     mask_ = relu_ ? forward->mask() : 0;
     if (spec.wanted[0])
-      spec.inplace.emplace_back(0, 0);  // the sums of a channel are there before its gradient is written
+      spec.inplace.emplace_back(0, 0);  // the sums of a channel are complete before its gradient is written
   }
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_BatchNorm", [&](auto type) { differentiate<decltype(type)>(args, lane); });

@@ -29,7 +29,8 @@ Problem problem_of(const StepSpec &spec, const TensorSpec &data) {
     p.data = desc_of(data);
     p.plain = row_major(dims_of(data.shape), data.dtype);
   } else {
-    // Channels that lie side by side are those of one image: oneDNN has faster loops for its pixels than for samples.
+    // Channels that are contiguous are declared as those of one image: oneDNN's loops over pixels are faster than
+    // those over samples.
     p.data = p.plain = e.inner == 1 ? channels_last({1, e.channels, 1, e.outer}, data.dtype)
                                     : row_major({e.outer, e.channels, e.inner}, data.dtype);
   }
@@ -54,19 +55,19 @@ class BatchNormForward final : public RestoringKernel {
     mean_ = book(store, size_t(p.channels) * sizeof(float));
     variance_ = book(store, size_t(p.channels) * sizeof(float));
     const Desc vector = row_major({p.channels}, Dtype::kFloat32);
-    std::vector<Operand> operands = {
-        {DNNL_ARG_SRC, p.data, Place::input(0)},
-        {DNNL_ARG_SCALE, vector, a.fix_gamma ? Place::mine(ones_.data()) : Place::input(1)},
-        {DNNL_ARG_SHIFT, vector, Place::input(2)},
-        {DNNL_ARG_MEAN, vector, global_ ? Place::input(3) : Place::saved(mean_)},
-        {DNNL_ARG_VARIANCE, vector, global_ ? Place::input(4) : Place::saved(variance_)},
-        {DNNL_ARG_DST, p.data, Place::output(0)}};
+    std::vector<DnnlArg> operands = {
+        {DNNL_ARG_SRC, p.data, BufferRef::input(0)},
+        {DNNL_ARG_SCALE, vector, a.fix_gamma ? BufferRef::own(ones_.data()) : BufferRef::input(1)},
+        {DNNL_ARG_SHIFT, vector, BufferRef::input(2)},
+        {DNNL_ARG_MEAN, vector, global_ ? BufferRef::input(3) : BufferRef::saved(mean_)},
+        {DNNL_ARG_VARIANCE, vector, global_ ? BufferRef::input(4) : BufferRef::saved(variance_)},
+        {DNNL_ARG_DST, p.data, BufferRef::output(0)}};
     if (keeps_ && !is_empty(pd.workspace_desc())) {
       workspace_ = book(spec.saved_bytes, pd.workspace_desc().get_size());
-      operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), Place::saved(workspace_)});
+      operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), BufferRef::saved(workspace_)});
     }
     if (keeps_) make_restoring_call(spec, operands);
-    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    call_ = DnnlCall(pd, name_of(spec), std::move(operands), spec);
     spec.inputs[0].layout = spec.outputs[0].layout = layout_of(p.data, p.plain);
   }
 
@@ -98,14 +99,14 @@ class BatchNormForward final : public RestoringKernel {
 
   const Problem &problem() const { return problem_; }
   const Pd &desc() const { return pd_; }
-  Place mean() const { return Place::saved(mean_); }
-  Place variance() const { return Place::saved(variance_); }
-  Place workspace() const { return Place::saved(workspace_); }
+  BufferRef mean() const { return BufferRef::saved(mean_); }
+  BufferRef variance() const { return BufferRef::saved(variance_); }
+  BufferRef workspace() const { return BufferRef::saved(workspace_); }
 
  private:
-  // The same with gamma, beta and statistics as they were, which are not sought again where the same loops can do
-  // without.
-  void make_restoring_call(StepSpec &spec, std::vector<Operand> operands) {
+  // The same call with the saved gamma, beta and statistics. It does not compute the statistics again where an
+  // implementation with given ones has the same loops.
+  void make_restoring_call(StepSpec &spec, std::vector<DnnlArg> operands) {
     const auto known = attempt([&] {
       return norm_desc<dnnl::batch_normalization_forward>(engine(), attributes(), prop_kind::forward_inference,
                                                           problem_.data, problem_.eps,
@@ -115,16 +116,16 @@ class BatchNormForward final : public RestoringKernel {
     const size_t bytes = size_t(problem_.channels) * sizeof(float);
     if (ones_.empty()) gamma_ = book(spec.saved_bytes, bytes);
     beta_ = book(spec.saved_bytes, bytes);
-    for (Operand &operand : operands) {
-      if (operand.arg == DNNL_ARG_SCALE && ones_.empty()) operand.place = Place::saved(gamma_);
-      if (operand.arg == DNNL_ARG_SHIFT) operand.place = Place::saved(beta_);
-      if (operand.arg == DNNL_ARG_MEAN) operand.place = mean();
-      if (operand.arg == DNNL_ARG_VARIANCE) operand.place = variance();
+    for (DnnlArg &operand : operands) {
+      if (operand.arg == DNNL_ARG_SCALE && ones_.empty()) operand.buffer = BufferRef::saved(gamma_);
+      if (operand.arg == DNNL_ARG_SHIFT) operand.buffer = BufferRef::saved(beta_);
+      if (operand.arg == DNNL_ARG_MEAN) operand.buffer = mean();
+      if (operand.arg == DNNL_ARG_VARIANCE) operand.buffer = variance();
     }
-    const auto is_workspace = [](const Operand &operand) { return operand.arg == DNNL_ARG_WORKSPACE; };
+    const auto is_workspace = [](const DnnlArg &operand) { return operand.arg == DNNL_ARG_WORKSPACE; };
     if (same_loops) operands.erase(std::remove_if(operands.begin(), operands.end(), is_workspace), operands.end());
-    const size_t scratch_bytes = spec.scratch_bytes;  // of either call
-    restoring_call_ = Call(same_loops ? *known : pd_, name_of(spec), std::move(operands), spec);
+    const size_t scratch_bytes = spec.scratch_bytes;  // both calls use it
+    restoring_call_ = DnnlCall(same_loops ? *known : pd_, name_of(spec), std::move(operands), spec);
     spec.scratch_bytes = scratch_bytes;
   }
 
@@ -135,7 +136,7 @@ class BatchNormForward final : public RestoringKernel {
   std::vector<float> ones_;  // the scale with fix_gamma
   BatchStatistics<float> statistics_;
   size_t mean_ = 0, variance_ = 0, workspace_ = 0, gamma_ = 0, beta_ = 0;
-  Call call_, restoring_call_;
+  DnnlCall call_, restoring_call_;
 };
 
 class BatchNormBackward final : public Kernel {
@@ -149,26 +150,27 @@ class BatchNormBackward final : public Kernel {
     clears_gradient_ = a.fix_gamma && spec.wanted[1];
     if (fixes_gamma(spec)) fixed_gamma_ = gamma;
     if (a.fix_gamma) ones_.assign(size_t(p.channels), 1.0f);
-    const Place scale = a.fix_gamma ? Place::mine(ones_.data()) : Place::input(gamma);
+    const BufferRef scale = a.fix_gamma ? BufferRef::own(ones_.data()) : BufferRef::input(gamma);
     const Desc vector = row_major({p.channels}, Dtype::kFloat32);
     const auto place = [&](int output, size_t bytes) {
       const bool direct = spec.wanted[size_t(output)] && !(output == 1 && a.fix_gamma);
-      return direct ? Place::output(output) : Place::scratch(book(spec.scratch_bytes, bytes));
+      return direct ? BufferRef::output(output) : BufferRef::scratch(book(spec.scratch_bytes, bytes));
     };
     const size_t vector_bytes = size_t(p.channels) * sizeof(float);
-    std::vector<Operand> operands = {{DNNL_ARG_SRC, p.data, Place::input(data)},
-                                     {DNNL_ARG_DIFF_DST, p.data, Place::input(0)},
+    std::vector<DnnlArg> operands = {{DNNL_ARG_SRC, p.data, BufferRef::input(data)},
+                                     {DNNL_ARG_DIFF_DST, p.data, BufferRef::input(0)},
                                      {DNNL_ARG_SCALE, vector, scale},
                                      {DNNL_ARG_MEAN, vector, forward.mean()},
                                      {DNNL_ARG_VARIANCE, vector, forward.variance()},
                                      {DNNL_ARG_DIFF_SRC, p.data, place(0, p.data.get_size())},
                                      {DNNL_ARG_DIFF_SCALE, vector, place(1, vector_bytes)},
                                      {DNNL_ARG_DIFF_SHIFT, vector, place(2, vector_bytes)}};
-    if (!kDnnl3) operands.push_back({DNNL_ARG_SHIFT, vector, Place::input(gamma)});  // counted by 2.6, though not read
+    if (!kDnnl3)
+      operands.push_back({DNNL_ARG_SHIFT, vector, BufferRef::input(gamma)});  // 2.6 counts it, but does not read it
     if (!is_empty(pd.workspace_desc())) {
       operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), forward.workspace()});
     }
-    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    call_ = DnnlCall(pd, name_of(spec), std::move(operands), spec);
     if (spec.wanted[0]) spec.inplace.emplace_back(0, 0);
     spec.inputs[0].layout = spec.inputs[size_t(data)].layout = spec.outputs[0].layout = layout_of(p.data, p.plain);
   }
@@ -184,9 +186,9 @@ class BatchNormBackward final : public Kernel {
   const int64_t channels_;
   const int num_threads_;
   bool clears_gradient_;
-  int fixed_gamma_ = -1;     // the input that becomes 1
+  int fixed_gamma_ = -1;     // the input that is set to 1
   std::vector<float> ones_;  // the scale with fix_gamma
-  Call call_;
+  DnnlCall call_;
 };
 
 std::string refuses_layer_or_shared(const StepSpec &spec) {
@@ -217,7 +219,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
         p.flags);
   });
   if (!pd) return nullptr;
-  // Channels that fill no block, with a relu fused in: our loops are faster than oneDNN's, which know any layout.
+  // Channels that fill no block, with a fused relu: our loops are faster than oneDNN's reference loops.
   if (!spec.inputs[0].layout) {
     if (is_plain_loop(*pd)) return nullptr;
     const auto back = keeps(spec) ? backward_of(p, *pd) : std::nullopt;
@@ -236,7 +238,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
   const ThreadsScope threads(num_threads);
   const auto pd = backward_of(p, forward.desc());
-  // What the forward pass saved is of no use to the plain kernel.
+  // The plain kernel cannot use what the forward pass saved.
   if (!pd) throw Error(Code::kUnsupported, text(name_of(spec), ": oneDNN has no backward pass"));
   return std::make_unique<BatchNormBackward>(spec, forward, *pd, num_threads);
 }

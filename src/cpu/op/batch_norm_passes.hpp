@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the three kernels of BatchNorm on the CPU share: batch_norm_onednn_cpu.cc, batch_norm_cpu.cc, whose loops take
-// any floating-point type, and sync_batch_norm_cpu.cc, with the statistics of all devices of a group.
-//
-// Inputs: data, gamma, beta, moving mean, moving variance. Outputs: result, mean, 1 / sqrt(variance + eps). A training
-// pass saves the mean and the variance for the backward pass, and so does an inference pass that a backward pass
-// follows; with a fused relu it also saves which elements the relu let through.
+// Common code of the three kernels of BatchNorm on the CPU: batch_norm_onednn_cpu.cc; batch_norm_cpu.cc, whose loops
+// take any floating-point type; sync_batch_norm_cpu.cc, with the statistics of all devices of a group.
+// Inputs: data, gamma, beta, moving mean, moving variance. Outputs: result, mean, 1 / sqrt(variance + eps). A
+// training pass saves the mean and the variance for the backward pass, and so does an inference pass that a backward
+// pass follows; with a fused relu it also saves which elements the relu let through.
 #pragma once
 
 #include <cmath>
@@ -90,7 +89,7 @@ inline int num_heads(const BatchNormAttrs &a) { return a.output_mean_var ? 3 : 1
 
 inline constexpr auto kTrainRelu = PostOp::Kind::kTrainRelu;
 
-// The steps of BatchNorm with a relu behind it.
+// Makes the kernel of a BatchNorm step with a relu fused in.
 template <KernelFactory kMake>
 std::unique_ptr<Kernel> make_with_relu(StepSpec &spec) {
   StepSpec relu = spec;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// _contrib_BilinearResize2D, a line of an image at a time, with what places read of which elements found at bind.
+// _contrib_BilinearResize2D, a line of an image at a time. Which elements a place reads is computed at bind.
 #include <vector>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/resized_images.hpp"
 
@@ -17,9 +17,9 @@ std::vector<typename ResizeAxis<C>::Between> places_of(const ResizeAxis<C> &axis
 }
 
 template <typename C>
-class BilinearResize {
+class BilinearResizeLines {
  public:
-  explicit BilinearResize(const StepSpec &spec)
+  explicit BilinearResizeLines(const StepSpec &spec)
       : s_(spec, spec.inputs[0], spec.outputs[0]), rows_(places_of(s_.rows)), columns_(places_of(s_.columns)) {}
   size_t extra() const { return size_t(s_.planes * s_.wide * 2); }  // two lines of an image, of the new width
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
@@ -32,7 +32,7 @@ class BilinearResize {
 
  private:
   void resize(const C *from, C *to, C *lines) const {
-    int64_t held[2] = {-1, -1};  // neighbours among the lines go to different places
+    int64_t held[2] = {-1, -1};  // the lines in `lines`; neighbouring lines use different slots
     const auto line = [&](int64_t y) {
       C *const widened = lines + y % 2 * s_.wide;
       if (held[y % 2] != y) widen_line(from + y * s_.width, widened);
@@ -54,7 +54,7 @@ class BilinearResize {
   const std::vector<typename ResizeAxis<C>::Between> rows_, columns_;
 };
 
-// Who reads each element of an axis, and how much of it.
+// For each element of an axis, the places that read it and their weights.
 template <typename C>
 class Readers {
  public:
@@ -70,7 +70,7 @@ class Readers {
       ends_.push_back(readers_.size());
     }
   }
-  // Calls fn(place, share) for the readers of an element.
+  // Calls fn(place, weight) for each place that reads an element.
   template <typename Fn>
   void each(int64_t element, Fn &&fn) const {
     for (size_t i = element > 0 ? ends_[size_t(element) - 1] : 0; i < ends_[size_t(element)]; ++i) {
@@ -84,11 +84,11 @@ class Readers {
 };
 
 template <typename C>
-class BilinearResizeBackward {
+class BilinearResizeLinesBackward {
  public:
-  explicit BilinearResizeBackward(const StepSpec &spec)
+  explicit BilinearResizeLinesBackward(const StepSpec &spec)
       : s_(spec, spec.outputs[0], spec.inputs[0]), like_(spec), rows_(s_.rows), columns_(s_.columns) {}
-  size_t extra() const { return size_t(s_.planes * s_.wide); }  // what a line of the image gets of each column
+  size_t extra() const { return size_t(s_.planes * s_.wide); }  // the gradient of one line, before columns are resized
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     like_.write(out[1], lane);
     if (!out[0]) return;
@@ -120,8 +120,8 @@ class BilinearResizeBackward {
   const Readers<C> rows_, columns_;
 };
 
-COHORT_KERNEL_BY(cpu, _contrib_BilinearResize2D, make_compute<BilinearResize>);
-COHORT_KERNEL_BY(cpu, _backward__contrib_BilinearResize2D, make_compute<BilinearResizeBackward>);
+COHORT_KERNEL_BY(cpu, _contrib_BilinearResize2D, make_compute<BilinearResizeLines>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_BilinearResize2D, make_compute<BilinearResizeLinesBackward>);
 
 }  // namespace
 }  // namespace cohort

@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-// Calls fn(i) for each of `count` numbers that is not 0.
+// Calls fn(i) for each i < count whose number is not 0.
 template <typename Fn>
 void for_each_set(const void *numbers, Dtype dtype, int64_t count, Fn &&fn) {
   dispatch(dtype, [&](auto zero) {
@@ -27,7 +27,7 @@ int64_t count_set(const void *numbers, Dtype dtype, int64_t count) {
   return found;
 }
 
-// Output 0 is the number of axes, and their lengths.
+// Writes output 0: the number of axes, and their lengths.
 class MaskShape final : public Kernel {
  public:
   explicit MaskShape(StepSpec &spec) : data_(spec.inputs[0].shape), dtype_(spec.inputs[1].dtype) {}
@@ -69,7 +69,7 @@ class Mask final : public Kernel {
   const Dtype dtype_;
 };
 
-// Rows of the gradient go back where they came from; the others get none.
+// Copies rows of the gradient back to where they came from; other rows get zeros.
 class MaskBackward final : public Kernel {
  public:
   explicit MaskBackward(StepSpec &spec)

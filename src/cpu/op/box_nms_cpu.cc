@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of a batch are shared out.
+// box_nms and bipartite_matching. Threads share out the samples of a batch.
 #include "kernels/box_rows.hpp"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "cpu/op/box_suppression.hpp"
-#include "cpu/op/compute_kernel.hpp"
-#include "cpu/op/ranked.hpp"
+#include "cpu/op/cpu_backend.hpp"
+#include "cpu/op/partial_sort.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/box_nms_kernels.hpp"
@@ -122,6 +122,11 @@ class BipartiteMatching {
 
 COHORT_KERNEL_BY(cpu, _contrib_box_nms, make_compute<BoxNms>);
 COHORT_KERNEL_BY(cpu, _contrib_bipartite_matching, make_compute<BipartiteMatching>);
+
+const bool registered = [] {
+  register_box_nms_kernels<CpuBackend>();
+  return true;
+}();
 
 }  // namespace
 }  // namespace cohort

@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-// What box i does to those after it.
+// Marks the boxes behind box i that it suppresses.
 template <typename C>
 struct SuppressByOne {
   static void run(SortedBoxes<C> b, int64_t i, int64_t count, C extra, C least) {

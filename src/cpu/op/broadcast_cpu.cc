@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of the broadcasting rules of op/pointwise.hpp. A gradient is the functor's result summed over the axes along
-// which its operand was repeated.
+// Kernels of the broadcasting rules of op/pointwise.hpp. A gradient is the functor's result, summed over the axes
+// along which its operand was repeated.
 #include "cpu/op/broadcast_operand.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace cohort {
 namespace {
 
-// A functor on operands that broadcast to one shape, block by block.
+// A functor on operands that are broadcast to one shape, block by block.
 template <typename C>
 class BroadcastCall {
  public:
@@ -28,7 +28,7 @@ class BroadcastCall {
       operands_.emplace_back(tensor.shape, tensor.dtype, shape, dtype_of<C>());
     }
   }
-  // How many elements from `begin` on run() takes at once.
+  // How many elements run() computes at once, from `begin` on.
   int64_t most(int64_t begin) const {
     int64_t in_place = std::numeric_limits<int64_t>::max();
     for (const BroadcastOperand &operand : operands_) in_place = std::min(in_place, operand.in_place(begin));
@@ -43,7 +43,7 @@ class BroadcastCall {
     loop_(operands[0], operands[1], operands[2], s_, t_, out, count);
   }
   template <typename>
-  const C *block(const Args &args, int64_t begin, int64_t count, C *buffer) const {  // a source of reductions
+  const C *block(const Args &args, int64_t begin, int64_t count, C *buffer) const {  // as a source of reductions
     run(args, begin, count, buffer);
     return buffer;
   }
@@ -96,7 +96,7 @@ class SummedGradient final : public Kernel {
 
  private:
   const int output_;
-  const reduce::Reducer<C, reduce::Sum<C>, BroadcastCall<C>> reducer_;
+  const reduce::AxisReducer<C, reduce::Sum<C>, BroadcastCall<C>> reducer_;
 };
 
 class Several final : public Kernel {
@@ -126,7 +126,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
     kernels.push_back(dispatch_compute(spec.outputs[i].dtype, pointwise_in_integers(call.code),
                                        [&](auto c) -> std::unique_ptr<Kernel> {
                                          using C = decltype(c);
-                                         // Another rank of the same size is only leading axes of length 1.
+                                         // another rank of the same size only has leading axes of length 1
                                          if (spec.outputs[i].shape.size() == spec.inputs[0].shape.size()) {
                                            return std::make_unique<Forward<C>>(spec, call, int(i));
                                          }

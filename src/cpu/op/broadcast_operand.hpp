@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading an operand as if it had a larger shape, and walking over the axes of a reduction. For kernels of broadcasting
-// operators and reductions.
+// Reads an operand as if it had a larger shape, and iterates over the axes of a reduction. For kernels of
+// broadcasting operators and reductions.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class BroadcastOperand {
  public:
   BroadcastOperand(const Shape &shape, Dtype dtype, const Shape &to, Dtype compute);
 
-  // Elements [begin, begin + count) of the broadcast array, in row-major order: in place if that is possible, else in
+  // Elements [begin, begin + count) of the broadcast array, in row-major order: in place if possible, else copied to
   // buffer. C is the type `compute`.
   template <typename C>
   const C *block(const void *data, int64_t begin, int64_t count, C *buffer) const {
@@ -34,7 +34,7 @@ class BroadcastOperand {
     });
     return buffer;
   }
-  // How many elements from `begin` on lie in place, one behind the other.
+  // How many elements from `begin` on are contiguous in the array and could be read in place.
   int64_t in_place(int64_t begin) const {
     if (!same_type_ || axes_.back().stride != 1) return 0;
     return dense_ ? axes_[0].length - begin : axes_.back().length - begin % axes_.back().length;
@@ -42,7 +42,7 @@ class BroadcastOperand {
 
  private:
   using Fill = void (*)(void *to, int64_t at, const void *one, int64_t count);
-  // Where an element of the broadcast array lies.
+  // The offset of an element of the broadcast array.
   int64_t offset(int64_t index) const {
     int64_t at = 0;
     for (size_t i = axes_.size(); i-- > 0; index /= axes_[i].length) at += index % axes_[i].length * axes_[i].stride;
@@ -82,7 +82,7 @@ struct ReduceAxes {
   }
 };
 
-// Which axes of `large` have been reduced to get `small`: aligned from the last, those where small has length 1.
+// The axes of `large` that were reduced to get `small`: aligned from the last one, those where small has length 1.
 std::vector<bool> reduced_axes(const Shape &large, const Shape &small);
 
 }  // namespace cohort

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// _contrib_calibrate_entropy: for each window around the middle of the histogram, the Kullback-Leibler divergence of
-// its counts, with what lies outside at their ends, from the same put into few bins and spread out again. The bound is
-// that of the window where it is least.
+// _contrib_calibrate_entropy. For each window around the middle of the histogram, computes the Kullback-Leibler
+// divergence of its counts (with the outliers added at its ends) from the same counts quantized into few bins. The
+// bound is that of the window with the least divergence.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-// Takes a little from what is not 0 and gives it to what is. False where there is nothing to take.
+// Moves a little weight from entries that are not 0 to those that are. False if there is nothing to move.
 bool smooth(double *values, int64_t count) {
   constexpr double kLittle = 1e-4;
   const int64_t zeros = std::count(values, values + count, 0.0), others = count - zeros;
@@ -59,7 +59,7 @@ class CalibrateEntropy final : public Kernel {
  private:
   double of_window(const double *hist, int64_t begin, int64_t end, double *p, double *q) const {
     const int64_t count = end - begin, merged = count / few_;
-    // The first bin counts among what lies outside.
+    // The first bin counts as an outlier.
     const auto inside = [&](int64_t k) { return k == 0 ? 0.0 : hist[begin + k]; };
     std::copy(hist + begin, hist + end, p);
     for (int64_t i = 0; i < begin; ++i) p[0] += hist[i];

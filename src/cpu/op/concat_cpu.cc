@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining and cutting along one axis: Concat, SliceChannel, stack. Each is the backward step of another. Concat joins
-// images as they lie, if not all do so row by row.
+// Joins and splits along one axis: Concat, SliceChannel, stack. Each is the backward step of another. Concat joins
+// images in their layout, unless all of them are row-major.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -18,12 +18,12 @@ namespace {
 
 constexpr int64_t kGrainBytes = 131072;
 
-// An array of `outer` rows, each of which is made of one stretch of every part.
-struct Parts {
+// An array of `outer` rows, each of which consists of a contiguous piece of every part.
+struct RowParts {
   int64_t outer = 1, row_bytes = 0;
   std::vector<int64_t> bytes, offsets;
 
-  Parts(int64_t num_rows, const std::vector<TensorSpec> &parts) : outer(num_rows) {
+  RowParts(int64_t num_rows, const std::vector<TensorSpec> &parts) : outer(num_rows) {
     for (const TensorSpec &part : parts) {
       bytes.push_back(outer > 0 ? int64_t(part.bytes()) / outer : 0);
       offsets.push_back(row_bytes);
@@ -31,8 +31,8 @@ struct Parts {
     }
   }
 
-  // num_parts equal parts: those that nobody wants come without a shape.
-  Parts(int64_t num_rows, const TensorSpec &whole, size_t num_parts) : outer(num_rows) {
+  // num_parts equal parts: unwanted parts have no shape.
+  RowParts(int64_t num_rows, const TensorSpec &whole, size_t num_parts) : outer(num_rows) {
     row_bytes = outer > 0 ? int64_t(whole.bytes()) / outer : 0;
     for (size_t i = 0; i < num_parts; ++i) {
       bytes.push_back(row_bytes / int64_t(num_parts));
@@ -44,7 +44,7 @@ struct Parts {
   template <typename Fn>
   void for_each(const Lane &lane, Fn &&copy) const {
     if (row_bytes == 0) return;  // parts without elements may have no memory
-    if (outer == 1) {            // few long stretches: shared out by bytes
+    if (outer == 1) {            // few long pieces: share them out by bytes
       for (size_t i = 0; i < bytes.size(); ++i) {
         parallel_for(lane, bytes[i], kGrainBytes,
                      [&](int64_t begin, int64_t end) { copy(i, begin, offsets[i] + begin, size_t(end - begin)); });
@@ -75,12 +75,12 @@ class Join final : public Kernel {
   void run(const Args &args, const Lane &lane) const override { parts_.join(args, lane); }
 
  private:
-  const Parts parts_;
+  const RowParts parts_;
 };
 
 class Cut final : public Kernel {
  public:
-  explicit Cut(Parts parts) : parts_(std::move(parts)) {}
+  explicit Cut(RowParts parts) : parts_(std::move(parts)) {}
   void run(const Args &args, const Lane &lane) const override {
     const char *const whole = args.in<char>(0);
     parts_.for_each(lane, [&](size_t i, int64_t at_part, int64_t at_whole, size_t bytes) {
@@ -89,13 +89,13 @@ class Cut final : public Kernel {
   }
 
  private:
-  const Parts parts_;
+  const RowParts parts_;
 };
 
-// ---- images as they lie -------------------------------------------------------------------------------------------
+// ---- images in their layout ---------------------------------------------------------------------------------------
 
-// How images lie: the channels in the middle in blocks of so many, or last. Joined along the channels, each image (of
-// blocks) or place (of channels last) is one stretch of every part.
+// A layout of images: channels in blocks of a given size, or last. Joined along the channels, each image (in blocks)
+// or place (channels last) consists of a contiguous piece of every part.
 struct Images {
   int64_t block = 0;  // 0: channels last
 
@@ -116,7 +116,7 @@ struct Images {
   }
 };
 
-// In which most of the parts lie already, by bytes; in blocks only where each part has whole ones.
+// The layout of most of the parts, by bytes. Blocks are used only if the channels of each part fill whole blocks.
 std::optional<Images> common_images(const std::vector<TensorSpec> &parts) {
   std::map<int64_t, size_t> bytes;
   size_t rows = 0;
@@ -149,7 +149,7 @@ class JoinImages final : public Kernel {
 
  private:
   const Images images_;
-  const Parts parts_;
+  const RowParts parts_;
 };
 
 std::string refuses_images(const StepSpec &spec) {
@@ -165,7 +165,7 @@ std::unique_ptr<Kernel> make_images(StepSpec &spec) {
   return images ? std::make_unique<JoinImages>(spec, *images) : nullptr;
 }
 
-// As the parts lay in the forward pass.
+// Splits the gradient into the layouts of the parts in the forward pass.
 std::string refuses_cut_images(const StepSpec &spec) {
   return dynamic_cast<const JoinImages *>(spec.forward) ? "" : "the forward pass joined row-major arrays";
 }
@@ -173,7 +173,7 @@ std::unique_ptr<Kernel> make_cut_images(StepSpec &spec) {
   const Images &images = dynamic_cast<const JoinImages &>(*spec.forward).images();
   spec.inputs[0].layout = images.layout(spec.inputs[0]);
   for (TensorSpec &part : spec.outputs) part.layout = images.layout(part);
-  return std::make_unique<Cut>(Parts(images.outer(spec.inputs[0].shape), spec.outputs));
+  return std::make_unique<Cut>(RowParts(images.outer(spec.inputs[0].shape), spec.outputs));
 }
 
 // ---- row-major ------------------------------------------------------------------------------------------------------
@@ -188,12 +188,12 @@ std::unique_ptr<Kernel> make_concat(StepSpec &spec) {
 }
 std::unique_ptr<Kernel> make_concat_backward(StepSpec &spec) {
   const int64_t axis = spec.attrs_as<ConcatAttrs>().dim;
-  return std::make_unique<Cut>(Parts(rows_before(spec.inputs[0].shape, axis, "Concat"), spec.outputs));
+  return std::make_unique<Cut>(RowParts(rows_before(spec.inputs[0].shape, axis, "Concat"), spec.outputs));
 }
 std::unique_ptr<Kernel> make_slice_channel(StepSpec &spec) {
   const int64_t axis = spec.attrs_as<SliceChannelAttrs>().axis;
   return std::make_unique<Cut>(
-      Parts(rows_before(spec.inputs[0].shape, axis, "SliceChannel"), spec.inputs[0], spec.outputs.size()));
+      RowParts(rows_before(spec.inputs[0].shape, axis, "SliceChannel"), spec.inputs[0], spec.outputs.size()));
 }
 std::unique_ptr<Kernel> make_slice_channel_backward(StepSpec &spec) {
   const int64_t axis = spec.attrs_as<SliceChannelAttrs>().axis;
@@ -207,7 +207,7 @@ std::unique_ptr<Kernel> make_stack(StepSpec &spec) {
 std::unique_ptr<Kernel> make_stack_backward(StepSpec &spec) {
   const int64_t axis = spec.attrs_as<StackAttrs>().axis;
   return std::make_unique<Cut>(
-      Parts(rows_before(spec.inputs[0].shape, axis, "stack"), spec.inputs[0], spec.outputs.size()));
+      RowParts(rows_before(spec.inputs[0].shape, axis, "stack"), spec.inputs[0], spec.outputs.size()));
 }
 
 COHORT_KERNEL_BY(cpu, stack, make_stack);

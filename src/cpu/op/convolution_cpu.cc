@@ -20,12 +20,12 @@ namespace {
 
 using namespace dnn;
 
-// The tensors of one convolution on oneDNN's axes, which have the channels in front and, in groups, the group first.
+// The tensors of one convolution with oneDNN's axes: channels in front and, for groups, the group first.
 struct Problem {
   Dims data, weight, result, bias;
-  Desc plain_data, plain_weight, plain_result;  // as row-major arrays lie
+  Desc plain_data, plain_weight, plain_result;  // the row-major layouts
   Dims stride, dilate, pad;                     // oneDNN counts the dilation from 0
-  bool last;                                    // attribute layout: the channels are behind the spatial axes
+  bool last;                                    // the layout attribute puts channels behind the spatial axes
   Dtype dtype;
 
   double operations() const {
@@ -34,8 +34,9 @@ struct Problem {
     for (size_t i = weight.size() - data.size() + 1; i < weight.size(); ++i) count *= double(weight[i]);
     return count;
   }
-  // The gradient of the data, in bfloat16 and with windows of one element, is sums over an odd number of channels: for
-  // some numbers of elements oneDNN 2.6 makes them wrong, unless zeros fill up blocks of channels.
+  // In bfloat16 with windows of one element, the gradient of the data consists of sums over the output channels. If
+  // their number is odd, oneDNN 2.6 computes them wrong for some numbers of elements, unless channels are padded to
+  // blocks.
   bool has_odd_sums() const {
     const bool is_point =
         weight.size() == data.size() && std::all_of(weight.begin() + 2, weight.end(), [](int64_t n) { return n == 1; });
@@ -91,15 +92,15 @@ std::optional<ForwardDesc> forward_of(const Problem &p, algorithm alg, const std
   });
 }
 
-// By matrix products over columns of the image. With channels last it adds a wrong element of a binary post-operation's
-// tensor where there are few channels (oneDNN 2.6).
+// An implementation by matrix products over columns of the image. With channels last and few channels, it adds wrong
+// elements of a binary post-operation's tensor (oneDNN 2.6).
 bool is_by_gemm(const ForwardDesc &desc) { return std::strstr(desc.impl_info_str(), "gemm") != nullptr; }
 
 bool is_blocked(const Desc &desc) { return !blocking_of(desc).inner_blocks.empty() && !is_padded(desc); }
 
-// Layouts of data and result to try, best first. Activations must not be padded: full blocks of channels lie in
-// oneDNN's blocks, in training and in inference alike; other channel counts, and data that lie channels-last already,
-// go channels-last.
+// Layouts of data and result to try, best first. Activations must not be padded: multiples of oneDNN's block of
+// channels use its blocked layout, in training and in inference alike; other channel counts, and data that already
+// lie channels-last, use channels-last.
 std::vector<std::pair<Desc, Desc>> candidates(const Problem &p, const TensorSpec &data) {
   if (p.last) return {{p.plain_data, p.plain_result}};
   const Desc lies = data.layout ? desc_of(data) : p.plain_data;
@@ -109,7 +110,7 @@ std::vector<std::pair<Desc, Desc>> candidates(const Problem &p, const TensorSpec
     const auto liked = forward_of(p, algorithm::convolution_direct, {any_data, any_result}, /* has_bias */ false,
                                   /* is_train */ true, attributes());
     if (liked && is_blocked(liked->dst_desc())) {
-      if (p.data[1] <= 4) list.push_back({lies, liked->dst_desc()});  // images are read as they come
+      if (p.data[1] <= 4) list.push_back({lies, liked->dst_desc()});  // read images row-major, as they arrive
       if (is_blocked(liked->src_desc())) list.push_back({liked->src_desc(), liked->dst_desc()});
     }
   }
@@ -119,11 +120,11 @@ std::vector<std::pair<Desc, Desc>> candidates(const Problem &p, const TensorSpec
   return list;
 }
 
-// Whether to compute in Winograd's way: tiles of 4 x 4 results from 36 products a channel in place of 144. Measured
-// with oneDNN 2.6 on AVX-512, it takes half the time of a direct 3 x 3 convolution with 64 channels and 0.6 with 32,
-// and no less with 16. Where few tiles share the transformed weights, which are four times as large, a step takes 0.95,
-// and ResNet-50's first answer to one image comes a tenth later and takes 16 MB more. Its rounding errors are some ten
-// times those of the direct way, of the order of 1e-6 of the largest result.
+// Whether to use Winograd's method: tiles of 4 x 4 results from 36 products per channel in place of 144. Measured
+// with oneDNN 2.6 on AVX-512, it takes half the time of a direct 3 x 3 convolution with 64 channels, 0.6 with 32, and
+// no less with 16. Where few tiles share the transformed weights, which are four times as large, a step takes 0.95,
+// while ResNet-50's first answer to one image takes a tenth longer and 16 MB more. Its rounding errors are some ten
+// times those of the direct method, about 1e-6 of the largest result.
 bool suits_winograd(const Problem &p) {
   if (p.data.size() != 4 || p.weight.size() != 4 || p.last) return false;
   const int64_t in = p.data[1], out = p.result[1];
@@ -137,7 +138,7 @@ struct Choice {
   algorithm alg;
 };
 
-// The first candidate that has a real implementation and no padding in its activations; the last one else.
+// The first candidate with an optimised implementation and no padding in its activations; else the last one.
 std::optional<Choice> choose(const Problem &p, const TensorSpec &data, bool has_bias, bool is_train) {
   std::optional<Choice> found;
   for (const auto &layouts : candidates(p, data)) {
@@ -165,17 +166,17 @@ class ConvolutionForward final : public Kernel {
         num_threads_(num_threads),
         first_extra_(spec.attrs_as<ConvolutionAttrs>().no_bias ? 2 : 3) {
     const bool has_bias = first_extra_ == 3;
-    std::vector<Operand> operands;
+    std::vector<DnnlArg> operands;
     if (!spec.post.empty() && !fuse(spec, p, operands)) {
       operands.clear();
       post_ = spec.post;
     }
     const ForwardDesc &desc = choice_.desc;
-    operands.push_back({DNNL_ARG_SRC, desc.src_desc(), Place::input(0)});
-    operands.push_back({DNNL_ARG_WEIGHTS, desc.weights_desc(), Place::input(1)});
-    if (has_bias) operands.push_back({DNNL_ARG_BIAS, desc.bias_desc(), Place::input(2)});
-    operands.push_back({DNNL_ARG_DST, desc.dst_desc(), Place::output(0)});
-    call_ = Call(desc, name_of(spec), std::move(operands), spec);
+    operands.push_back({DNNL_ARG_SRC, desc.src_desc(), BufferRef::input(0)});
+    operands.push_back({DNNL_ARG_WEIGHTS, desc.weights_desc(), BufferRef::input(1)});
+    if (has_bias) operands.push_back({DNNL_ARG_BIAS, desc.bias_desc(), BufferRef::input(2)});
+    operands.push_back({DNNL_ARG_DST, desc.dst_desc(), BufferRef::output(0)});
+    call_ = DnnlCall(desc, name_of(spec), std::move(operands), spec);
     spec.inputs[0].layout = layout_of(desc.src_desc(), p.plain_data);
     spec.inputs[1].layout = layout_of(desc.weights_desc(), p.plain_weight);
     spec.outputs[0].layout = layout_of(desc.dst_desc(), p.plain_result);
@@ -198,9 +199,9 @@ class ConvolutionForward final : public Kernel {
   const Choice &choice() const { return choice_; }
 
  private:
-  // Has the primitive do the post-operations, where it does them right: a sum reads its addend where it lies or, where
-  // the implementation only adds to what is in the result, from there.
-  bool fuse(StepSpec &spec, const Problem &p, std::vector<Operand> &operands) {
+  // Fuses the post-operations into the primitive where it computes them right. A sum reads its addend in place or,
+  // where the implementation can only add to the destination, from the destination.
+  bool fuse(StepSpec &spec, const Problem &p, std::vector<DnnlArg> &operands) {
     const Desc src = choice_.desc.src_desc(), dst = choice_.desc.dst_desc();
     const auto attempt_with = [&](const dnnl::post_ops &post) {
       auto pd = forward_of(p, choice_.alg, {src, dst}, first_extra_ == 3, spec.is_train, attributes(post));
@@ -223,10 +224,10 @@ class ConvolutionForward final : public Kernel {
   Choice choice_;
   const Dtype dtype_;
   const int num_threads_, first_extra_;
-  std::vector<PostOp> post_;  // those that oneDNN cannot fuse
+  std::vector<PostOp> post_;  // post-operations that oneDNN cannot fuse
   bool adds_to_result_ = false;
   size_t result_bytes_ = 0;
-  Call call_;
+  DnnlCall call_;
 };
 
 class ConvolutionBackward final : public Kernel {
@@ -234,7 +235,7 @@ class ConvolutionBackward final : public Kernel {
   using DataDesc = dnnl::convolution_backward_data::primitive_desc;
   using WeightsDesc = dnnl::convolution_backward_weights::primitive_desc;
 
-  // Either gradient is made by oneDNN or, where there is no descriptor, by loops of our own.
+  // oneDNN or, where it has no implementation, loops of our own compute each gradient.
   ConvolutionBackward(StepSpec &spec, const Problem &p, const ForwardDesc &hint, const std::optional<DataDesc> &data,
                       const std::optional<WeightsDesc> &weights, std::unique_ptr<const GroupedGradients> own,
                       int num_threads)
@@ -253,23 +254,25 @@ class ConvolutionBackward final : public Kernel {
     if (data) {
       const Desc grad = data->diff_src_desc();
       const bool padded = is_padded(grad);
-      const Place place = padded ? Place::scratch(book(spec.scratch_bytes, grad.get_size())) : Place::output(0);
+      const BufferRef place =
+          padded ? BufferRef::scratch(book(spec.scratch_bytes, grad.get_size())) : BufferRef::output(0);
       const Desc read = data->diff_dst_desc();
-      Place from = Place::input(0);
+      BufferRef from = BufferRef::input(0);
       if (read != head) {
-        from = Place::scratch(book(spec.scratch_bytes, read.get_size()));
+        from = BufferRef::scratch(book(spec.scratch_bytes, read.get_size()));
         const dnnl::reorder::primitive_desc reorder(engine(), head, engine(), read, attributes());
-        turn_ = Call(reorder, name_of(spec), {{DNNL_ARG_FROM, head, Place::input(0)}, {DNNL_ARG_TO, read, from}}, spec);
+        turn_ = DnnlCall(reorder, name_of(spec),
+                         {{DNNL_ARG_FROM, head, BufferRef::input(0)}, {DNNL_ARG_TO, read, from}}, spec);
       }
-      by_data_ = Call(*data, name_of(spec),
-                      {{DNNL_ARG_DIFF_DST, read, from},
-                       {DNNL_ARG_WEIGHTS, data->weights_desc(), Place::input(2)},
-                       {DNNL_ARG_DIFF_SRC, grad, place}},
-                      spec);
+      by_data_ = DnnlCall(*data, name_of(spec),
+                          {{DNNL_ARG_DIFF_DST, read, from},
+                           {DNNL_ARG_WEIGHTS, data->weights_desc(), BufferRef::input(2)},
+                           {DNNL_ARG_DIFF_SRC, grad, place}},
+                          spec);
       if (padded) {
         const dnnl::reorder::primitive_desc reorder(engine(), grad, engine(), p.plain_data, attributes());
-        strip_ = Call(reorder, name_of(spec),
-                      {{DNNL_ARG_FROM, grad, place}, {DNNL_ARG_TO, p.plain_data, Place::output(0)}}, spec);
+        strip_ = DnnlCall(reorder, name_of(spec),
+                          {{DNNL_ARG_FROM, grad, place}, {DNNL_ARG_TO, p.plain_data, BufferRef::output(0)}}, spec);
       }
       for_data = spec.scratch_bytes;
       spec.inputs[2].layout = layout_of(data->weights_desc(), p.plain_weight);
@@ -279,25 +282,25 @@ class ConvolutionBackward final : public Kernel {
       if (wanted_[1]) spec.outputs[1].layout = nullptr;
       return;
     }
-    spec.scratch_bytes = 0;  // the two passes use the same memory, one after the other
+    spec.scratch_bytes = 0;  // the two passes use the same memory in turn
     const Desc grad = weights->diff_weights_desc();
-    const Place grad_place =
-        spec.wanted[1] ? Place::output(1) : Place::scratch(book(spec.scratch_bytes, grad.get_size()));
+    const BufferRef grad_place =
+        spec.wanted[1] ? BufferRef::output(1) : BufferRef::scratch(book(spec.scratch_bytes, grad.get_size()));
     if (spec.wanted[1]) {
-      // The plan brings it into order, from where the weight was, which has been read by then.
+      // The plan reorders it into the memory of the weight, which has been read by then.
       spec.outputs[1].layout = layout_of(grad, p.plain_weight);
       if (data) spec.inplace.emplace_back(2, 1);
     }
-    std::vector<Operand> operands = {{DNNL_ARG_DIFF_DST, head, Place::input(0)},
-                                     {DNNL_ARG_SRC, src, Place::input(1)},
+    std::vector<DnnlArg> operands = {{DNNL_ARG_DIFF_DST, head, BufferRef::input(0)},
+                                     {DNNL_ARG_SRC, src, BufferRef::input(1)},
                                      {DNNL_ARG_DIFF_WEIGHTS, grad, grad_place}};
     if (!is_empty(weights->diff_bias_desc())) {
-      const Place bias = spec.wanted[2]
-                             ? Place::output(2)
-                             : Place::scratch(book(spec.scratch_bytes, weights->diff_bias_desc().get_size()));
+      const BufferRef bias = spec.wanted[2]
+                                 ? BufferRef::output(2)
+                                 : BufferRef::scratch(book(spec.scratch_bytes, weights->diff_bias_desc().get_size()));
       operands.push_back({DNNL_ARG_DIFF_BIAS, weights->diff_bias_desc(), bias});
     }
-    by_weights_ = Call(*weights, name_of(spec), std::move(operands), spec);
+    by_weights_ = DnnlCall(*weights, name_of(spec), std::move(operands), spec);
     spec.scratch_bytes = std::max(spec.scratch_bytes, for_data);
   }
 
@@ -317,7 +320,7 @@ class ConvolutionBackward final : public Kernel {
   const int num_threads_;
   std::vector<bool> wanted_;
   const std::unique_ptr<const GroupedGradients> own_;
-  Call turn_, by_data_, strip_, by_weights_;
+  DnnlCall turn_, by_data_, strip_, by_weights_;
 };
 
 ConvolutionSizes sizes_of(const ConvolutionAttrs &a, const TensorSpec &data, const TensorSpec &weight,
@@ -325,14 +328,14 @@ ConvolutionSizes sizes_of(const ConvolutionAttrs &a, const TensorSpec &data, con
   return convolution_sizes(data.shape, weight.shape, result.shape, a.stride, a.dilate, a.pad, a.num_group,
                            channels_last(a.layout));
 }
-// Of a backward step. Inputs: head gradient, data, weight.
+// The sizes of a backward step. Inputs: head gradient, data, weight.
 ConvolutionSizes sizes_of(const StepSpec &spec) {
   return sizes_of(spec.attrs_as<ConvolutionAttrs>(), spec.inputs[1], spec.inputs[2], spec.inputs[0]);
 }
 
-// Windows of 5 x 5 in Winograd's way, with data and result in the layouts that oneDNN likes. Measured against its
-// direct convolutions on AVX-512, it takes a third to a half of the time from 16 channels on, but where too few tiles
-// share the transformed weights.
+// Windows of 5 x 5 by Winograd's method, in the layouts of data and result that oneDNN prefers. Measured against its
+// direct convolutions on AVX-512, it takes a third to a half of the time from 16 channels on, except where too few
+// tiles share the transformed weights.
 std::unique_ptr<Winograd> winograd_of(const Problem &p, const ConvolutionSizes &sizes, const ForwardDesc &layouts) {
   if (p.data.size() != 4 || p.weight.size() != 4 || p.dtype != Dtype::kFloat32) return nullptr;
   const int64_t pairs = p.data[1] * p.result[1];
@@ -352,7 +355,7 @@ Lane narrowed(Lane lane, int num_threads) {
   return lane;
 }
 
-// A forward pass by loops of our own, which Way has, with data and result in the layouts that oneDNN likes.
+// A forward pass by loops of our own (class Way), in the layouts of data and result that oneDNN prefers.
 template <typename Way>
 class OwnForward final : public Kernel {
  public:
@@ -390,18 +393,19 @@ class OwnForward final : public Kernel {
   struct Follower {
     std::vector<PostOp> plain;
     int extra;  // the input that a sum adds
-    Call curve;
+    DnnlCall curve;
   };
 
-  // The call that a step of its own would make, for the same bits; none of what has one way to be computed.
-  Call curve_of(const PostOp &op, StepSpec &spec) const {
-    if (op.kind != kActivation || op.activation == ActivationAttrs::kRelu) return Call();
+  // Makes the call that the layer makes as a step of its own, for the same bits. Empty for layers that can be
+  // computed in one way only.
+  DnnlCall curve_of(const PostOp &op, StepSpec &spec) const {
+    if (op.kind != kActivation || op.activation == ActivationAttrs::kRelu) return DnnlCall();
     const Desc flat = row_major({count_}, Dtype::kFloat32);
     const Eltwise eltwise = eltwise_of(op.activation);
     const auto pd =
         eltwise_desc(engine(), attributes(), prop_kind::forward_inference, eltwise.forward, flat, eltwise.alpha);
-    return Call(pd, name_of(spec), {{DNNL_ARG_SRC, flat, Place::output(0)}, {DNNL_ARG_DST, flat, Place::output(0)}},
-                spec);
+    return DnnlCall(pd, name_of(spec),
+                    {{DNNL_ARG_SRC, flat, BufferRef::output(0)}, {DNNL_ARG_DST, flat, BufferRef::output(0)}}, spec);
   }
 
   const std::unique_ptr<const Way> way_;
@@ -530,7 +534,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
                                                             p.stride, p.dilate, p.pad, p.pad);
     });
   };
-  // In the way of the forward pass, or else directly.
+  // Uses the method of the forward pass, or else the direct one.
   for (const algorithm alg : {choice->alg, algorithm::convolution_direct}) {
     if (by_data && !data && !p.has_odd_sums()) data = data_gradient(alg, src, head);
     if (by_weights && !weights) {
@@ -554,7 +558,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
     const auto liked = data_gradient(algorithm::convolution_direct, any_of(p.data, p.dtype), head);
     if (liked && !is_reference(*liked)) data = liked;
   }
-  // Large windows over few channels have an implementation by matrix products alone, on row-major arrays.
+  // Large windows over few channels only have an implementation by matrix products, on row-major arrays.
   if (by_data && data && is_slow()) {
     const auto rows = forward_of(p, algorithm::convolution_direct, {p.plain_data, p.plain_result}, !a.no_bias,
                                  /* is_train */ true, attributes());

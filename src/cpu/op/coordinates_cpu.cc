@@ -11,7 +11,7 @@
 namespace cohort {
 namespace {
 
-// Both ways, in int64, a block of columns at a time: row i of the coordinates begins at i * count.
+// ravel and unravel, in int64, a block of columns at a time: row i of the coordinates begins at i * count.
 class RavelKernel : public Kernel {
  protected:
   RavelKernel(const StepSpec &spec, int64_t count)
@@ -40,7 +40,7 @@ class Ravel final : public RavelKernel {
       std::fill_n(flat, count, 0);
       for (size_t axis = 0; axis < lengths_.size(); ++axis) {
         load_(args.inputs[0], int64_t(axis) * count_ + at, coordinates, count);
-        for (int64_t i = 0; i < count; ++i) {  // unsigned: coordinates may be anything
+        for (int64_t i = 0; i < count; ++i) {  // unsigned, so that coordinates may have any value
           flat[i] = int64_t(uint64_t(flat[i]) * uint64_t(lengths_[axis]) + uint64_t(coordinates[i]));
         }
       }
@@ -49,8 +49,8 @@ class Ravel final : public RavelKernel {
   }
 };
 
-// rest = flat % length, flat = flat / length. Below 2^51 in double, where a quotient rounds to an integer only if it is
-// one: there are vectors of such divisions.
+// rest = flat % length, flat = flat / length. In double below 2^51, where a quotient rounds to an integer only if it
+// is one: such divisions vectorise.
 struct Divide {
   static void run(int64_t *flat, int64_t length, int64_t *rest, int64_t count) {
     uint64_t all = uint64_t(length);
@@ -116,10 +116,10 @@ class IndexArray final : public Kernel {
   std::vector<Axis> axes_;
 };
 
-// Numbers that are known at bind.
-class Known final : public Kernel {
+// Writes numbers that are known at bind.
+class BindTimeConstant final : public Kernel {
  public:
-  explicit Known(std::vector<int64_t> numbers) : numbers_(std::move(numbers)) {}
+  explicit BindTimeConstant(std::vector<int64_t> numbers) : numbers_(std::move(numbers)) {}
   void run(const Args &args, const Lane &) const override {
     std::copy(numbers_.begin(), numbers_.end(), args.out<int64_t>(0));
   }
@@ -128,10 +128,10 @@ class Known final : public Kernel {
   const std::vector<int64_t> numbers_;
 };
 std::unique_ptr<Kernel> make_shape_array(StepSpec &spec) {
-  return std::make_unique<Known>(spec.inputs[0].shape.dims());
+  return std::make_unique<BindTimeConstant>(spec.inputs[0].shape.dims());
 }
 std::unique_ptr<Kernel> make_size_array(StepSpec &spec) {
-  return std::make_unique<Known>(std::vector<int64_t>{spec.inputs[0].shape.size()});
+  return std::make_unique<BindTimeConstant>(std::vector<int64_t>{spec.inputs[0].shape.size()});
 }
 
 COHORT_KERNEL(cpu, _ravel_multi_index, Ravel);

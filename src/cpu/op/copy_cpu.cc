@@ -14,10 +14,10 @@ namespace {
 
 constexpr int64_t kCopyGrainBytes = 262144;
 
-// Output i is input i.
-class Copy final : public Kernel {
+// Copies input i to output i.
+class CopyInputs final : public Kernel {
  public:
-  explicit Copy(const StepSpec &spec) {
+  explicit CopyInputs(const StepSpec &spec) {
     for (const TensorSpec &out : spec.outputs) bytes_.push_back(int64_t(out.bytes()));
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -47,7 +47,7 @@ struct CastRange {
   }
 };
 
-// In vectors where there is much to cast.
+// Uses the vectorised conversions of blocks for large arrays.
 template <typename T>
 constexpr bool kIsUsual = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> ||
                           std::is_same_v<T, int64_t> || std::is_same_v<T, uint8_t>;
@@ -57,14 +57,14 @@ auto cast_range() {
   return &CastRange<U, T>::run;
 }
 
-// Output i is input i in the type of output i.
+// Casts input i to the type of output i.
 class CastCopy final : public Kernel {
  public:
   explicit CastCopy(const StepSpec &spec) {
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
       const Dtype from = spec.inputs[i].dtype, to = spec.outputs[i].dtype;
       counts_.push_back(spec.outputs[i].shape.size());
-      // Between 16-bit floats and float as blocks are.
+      // Converts between 16-bit floats and float by blocks.
       const bool half = from == Dtype::kFloat16 || from == Dtype::kBfloat16;
       load_.push_back(half && to == Dtype::kFloat32 ? load_block(from, to) : nullptr);
       const bool to_half = to == Dtype::kFloat16 || to == Dtype::kBfloat16;
@@ -97,7 +97,7 @@ class CastCopy final : public Kernel {
   std::vector<Range> cast_;
 };
 
-// out = in0 + in1 + ..., from left to right. out may be in0. 16-bit floats are added up in float.
+// out = in0 + in1 + ..., from left to right. out may be in0. 16-bit floats are added in float.
 template <typename C>
 class Sum final : public Kernel {
  public:
@@ -171,12 +171,12 @@ class FillZero final : public Kernel {
   std::vector<int64_t> bytes_;
 };
 
-COHORT_KERNEL(cpu, _copy, Copy);
-COHORT_KERNEL(cpu, _identity_with_attr_like_rhs, Copy);
-COHORT_KERNEL(cpu, _CrossDeviceCopy, Copy);
-COHORT_KERNEL(cpu, BlockGrad, Copy);
-COHORT_KERNEL(cpu, make_loss, Copy);
-COHORT_KERNEL(cpu, MakeLoss, Copy);
+COHORT_KERNEL(cpu, _copy, CopyInputs);
+COHORT_KERNEL(cpu, _identity_with_attr_like_rhs, CopyInputs);
+COHORT_KERNEL(cpu, _CrossDeviceCopy, CopyInputs);
+COHORT_KERNEL(cpu, BlockGrad, CopyInputs);
+COHORT_KERNEL(cpu, make_loss, CopyInputs);
+COHORT_KERNEL(cpu, MakeLoss, CopyInputs);
 COHORT_KERNEL(cpu, _cast_copy, CastCopy);
 COHORT_KERNEL(cpu, Cast, CastCopy);
 COHORT_KERNEL(cpu, _copyto, CastCopy);

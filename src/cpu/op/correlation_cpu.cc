@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images are padded for the forward pass; the backward pass skips what is outside of them.
+// The forward pass works on padded images; the backward pass skips what is outside of the images.
 #include "op/correlation.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
@@ -55,7 +55,8 @@ class CorrelationBody {
   }
 
  private:
-  // Calls fn(element of data1, element of data2) for the patches of output element i; -1 for one in the padding. Both
+  // Calls fn(element of data1, element of data2) for the patches of output element i; -1 stands for an element in the
+  // padding. Skips pairs with both in the padding.
   // in the padding: not at all.
   template <typename Fn>
   void pairs(int64_t i, Fn &&fn) const {
@@ -90,7 +91,7 @@ class CorrelationBody {
       for (int64_t y = 0; y < data_[2]; ++y, image += data_[3]) std::copy_n(image, data_[3], to + y * wide());
     }
   }
-  // Lines of output elements at once, of padded images.
+  // The number of lines of output elements that are computed at once, on padded images.
   void forward(const C *x1, const C *x2, C *y) const {
     const int64_t lines = 2 * a_.reach() + 1, width = result_[3];
     for (int64_t i = 0; i < lines * lines; ++i) {

@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-// Fills output 0 with what `value` gives for each index.
+// Fills output 0 with value(index).
 template <typename T, typename Value>
 class Filled final : public Kernel {
  public:

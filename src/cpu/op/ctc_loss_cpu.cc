@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CTCLoss by the forward-backward recursion over labels with blanks between, in logarithms and double, a sample at a
-// time. What the gradient needs is saved: softmax minus the share of each class in all placements.
+// time. The forward step saves what the gradient needs: softmax minus the share of each class in all alignments.
 #include "op/ctc_loss.hpp"
 
 #include <algorithm>
@@ -28,12 +28,12 @@ struct CtcSizes {
   int64_t length, batch, classes, labels;
 
   int64_t states() const { return 2 * labels + 1; }
-  // Scratch of one sample, in doubles: log-softmax, forward variables, backward variables of two steps, what the later
-  // one emits, shares of classes, and the labels with blanks between.
+  // Scratch memory of one sample, in doubles: log-softmax, forward variables, backward variables of two steps,
+  // emission probabilities of the later step, shares of classes, and the labels with blanks between.
   int64_t scratch() const { return length * classes + length * states() + 4 * states() + classes; }
 };
 
-// One sample. Pointers lead into its scratch.
+// The recursion for one sample. Its pointers point into scratch memory.
 class CtcSample {
  public:
   CtcSample(const CtcSizes &sizes, double *scratch)
@@ -45,11 +45,11 @@ class CtcSample {
         symbol_(emitted_ + s_.states()),
         share_(symbol_ + s_.states()) {}
 
-  double *scores() const { return log_y_; }  // (length, classes), to be filled in
+  double *scores() const { return log_y_; }  // (length, classes), filled in by the caller
   double *symbols() const { return symbol_; }
 
-  // The loss for `steps` steps and `labels` labels; leaves softmax minus shares in scores(), zeros behind the steps.
-  // Labels that do not fit into the steps cost nothing.
+  // Returns the loss for `steps` steps and `labels` labels; leaves softmax minus shares in scores(), with zeros
+  // behind the steps. Labels that do not fit into the steps have loss 0.
   double run(int64_t steps, int64_t labels) {
     const int64_t states = 2 * labels + 1;
     int64_t repeats = 0;
@@ -76,7 +76,7 @@ class CtcSample {
     for (int64_t c = 0; c < s_.classes; ++c) row[c] -= norm;
   }
   int64_t symbol(int64_t state) const { return int64_t(symbol_[state]); }
-  // Whether the state two before may come right before this one: no blank, nor a repeated label.
+  // Whether the state two before can directly precede this one: it is neither a blank nor a repeated label.
   bool skips(int64_t s) const { return s >= 2 && s % 2 == 1 && symbol_[s] != symbol_[s - 2]; }
 
   void forward(int64_t steps, int64_t states) {
@@ -142,13 +142,13 @@ class CtcForward final : public Kernel {
     load_[input](args.inputs[input], at, &value, 1);
     return value;
   }
-  // A length given as an input, which must be 0 to `most`.
+  // Reads a length from an input, which must be 0 to `most`.
   int64_t read_length(const Args &args, size_t input, const char *name, int64_t n, int64_t most) const {
     const double value = read(args, input, n);
     if (value >= 0 && value <= double(most)) return int64_t(value);
     throw Error(Code::kExecution, text(name, "[", n, "]: expected 0 to ", most, ", found ", value));
   }
-  // Sample n's labels with blanks between, into `symbols`; how many labels there are.
+  // Writes sample n's labels with blanks between into `symbols`; returns the number of labels.
   int64_t read_labels(const Args &args, int64_t n, double *symbols) const {
     const double blank = a_.blank_last ? double(s_.classes - 1) : 0, padding = a_.blank_last ? -1 : 0;
     int64_t count = s_.labels;
@@ -193,7 +193,7 @@ class CtcForward final : public Kernel {
   std::vector<LoadBlock> load_;
 };
 
-// Each sample's saved gradient times its head gradient.
+// Multiplies each sample's saved gradient by its head gradient.
 class CtcBackward final : public Kernel {
  public:
   explicit CtcBackward(StepSpec &spec)

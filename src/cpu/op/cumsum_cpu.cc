@@ -11,8 +11,8 @@
 namespace cohort {
 namespace {
 
-// Sums along the middle axis of (outer, length, inner), floats in double; from the last element to the first for the
-// backward step. One thread has a line, or a block of neighbouring ones, to itself.
+// Cumulative sums along the middle axis of (outer, length, inner), floats in double; for the backward step from the
+// last element to the first. One thread computes a line, or a block of neighbouring lines.
 template <typename C, bool kBackward>
 class RunningSums final : public Kernel {
  public:

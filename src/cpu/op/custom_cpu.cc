@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of the host's. A node keeps one operator from forward to backward; outputs that nobody wants are made
-// nevertheless, as the host knows nothing of that.
+// Operators that the host defines. A node keeps one operator object from forward to backward. Unwanted outputs are
+// computed, too, as the host's operator does not know which are wanted.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -26,7 +26,7 @@ class Custom : public Kernel {
   static void add(std::vector<CustomArray> *list, const TensorSpec &spec) {
     list->push_back({nullptr, true, spec.shape, spec.dtype});
   }
-  // Puts addresses into the lists, one after the other.
+  // Fills the lists of addresses, one after the other.
   static void locate(const std::vector<std::vector<CustomArray> *> &lists, void *const *data) {
     for (std::vector<CustomArray> *list : lists) {
       for (CustomArray &array : *list) array.data = *data++;
@@ -53,7 +53,7 @@ class CustomForward final : public Custom {
       add(&call_.outputs, spec.outputs[i]);
       unwanted_at_.push_back(spec.wanted[i] ? 0 : book(spec.outputs[i].bytes()));
     }
-    // Frozen ones keep their states: the host writes to copies.
+    // A frozen node keeps its states: the host writes to copies.
     for (size_t i = 0; spec.frozen && i < use_->num_aux; ++i) {
       aux_bytes_.push_back(spec.inputs[use_->num_args() + i].bytes());
       aux_at_.push_back(book(aux_bytes_.back()));
@@ -77,8 +77,8 @@ class CustomForward final : public Custom {
   const std::shared_ptr<CustomOperator> &op() const { return op_; }
 
  private:
-  std::vector<size_t> unwanted_at_;         // in scratch
-  std::vector<size_t> aux_at_, aux_bytes_;  // of copies there
+  std::vector<size_t> unwanted_at_;         // in scratch memory
+  std::vector<size_t> aux_at_, aux_bytes_;  // of copies of the states, in scratch memory
 };
 
 class CustomBackward final : public Custom {

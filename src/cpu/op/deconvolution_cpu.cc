@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deconvolution on oneDNN for float32 and bfloat16, as plain loops for the other floating types. It is the backward
-// pass to the data of a convolution whose input is our output, and so are its loops.
+// pass to the data of a convolution whose input is the output of the deconvolution, and uses the same loops.
 #include "op/deconvolution.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 using namespace dnn;
 
 struct Problem {
-  Dims data, weight, result;  // channels in front; weight (groups, out, in, kernel), the order oneDNN wants
+  Dims data, weight, result;  // channels in front; weight as oneDNN expects it: (groups, out, in, kernel)
   Desc plain_data, plain_weight, plain_result;
   Dims stride, dilate, pad_begin, pad_end;
   int64_t num_filter;
@@ -91,11 +91,11 @@ class DeconvolutionForward final : public Kernel {
  public:
   DeconvolutionForward(StepSpec &spec, const Problem &p, const ForwardDesc &pd, int num_threads)
       : pd_(pd), num_threads_(num_threads) {
-    std::vector<Operand> operands = {{DNNL_ARG_SRC, pd.src_desc(), Place::input(0)},
-                                     {DNNL_ARG_WEIGHTS, pd.weights_desc(), Place::input(1)},
-                                     {DNNL_ARG_DST, pd.dst_desc(), Place::output(0)}};
-    if (p.has_bias) operands.push_back({DNNL_ARG_BIAS, pd.bias_desc(), Place::input(2)});
-    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    std::vector<DnnlArg> operands = {{DNNL_ARG_SRC, pd.src_desc(), BufferRef::input(0)},
+                                     {DNNL_ARG_WEIGHTS, pd.weights_desc(), BufferRef::input(1)},
+                                     {DNNL_ARG_DST, pd.dst_desc(), BufferRef::output(0)}};
+    if (p.has_bias) operands.push_back({DNNL_ARG_BIAS, pd.bias_desc(), BufferRef::input(2)});
+    call_ = DnnlCall(pd, name_of(spec), std::move(operands), spec);
     spec.inputs[0].layout = layout_of(pd.src_desc(), p.plain_data);
     spec.inputs[1].layout = layout_of(pd.weights_desc(), p.plain_weight);
     spec.outputs[0].layout = layout_of(pd.dst_desc(), p.plain_result);
@@ -109,7 +109,7 @@ class DeconvolutionForward final : public Kernel {
  private:
   const ForwardDesc pd_;
   const int num_threads_;
-  Call call_;
+  DnnlCall call_;
 };
 
 class DeconvolutionBackward final : public Kernel {
@@ -117,7 +117,7 @@ class DeconvolutionBackward final : public Kernel {
   using DataDesc = dnnl::deconvolution_backward_data::primitive_desc;
   using WeightsDesc = dnnl::deconvolution_backward_weights::primitive_desc;
 
-  // The gradient of the weight is made by oneDNN or, where there is no descriptor, by loops of our own.
+  // oneDNN or, where it has no implementation, loops of our own compute the gradient of the weight.
   DeconvolutionBackward(StepSpec &spec, const Problem &p, const ForwardDesc &hint, const std::optional<DataDesc> &data,
                         const std::optional<WeightsDesc> &weights, std::unique_ptr<const GroupedGradients> own,
                         int num_threads)
@@ -127,11 +127,11 @@ class DeconvolutionBackward final : public Kernel {
     const Desc head = hint.dst_desc(), src = hint.src_desc();
     spec.inputs[0].layout = layout_of(head, p.plain_result);
     if (data) {
-      by_data_ = Call(*data, name_of(spec),
-                      {{DNNL_ARG_DIFF_DST, head, Place::input(0)},
-                       {DNNL_ARG_WEIGHTS, data->weights_desc(), Place::input(2)},
-                       {DNNL_ARG_DIFF_SRC, src, Place::output(0)}},
-                      spec);
+      by_data_ = DnnlCall(*data, name_of(spec),
+                          {{DNNL_ARG_DIFF_DST, head, BufferRef::input(0)},
+                           {DNNL_ARG_WEIGHTS, data->weights_desc(), BufferRef::input(2)},
+                           {DNNL_ARG_DIFF_SRC, src, BufferRef::output(0)}},
+                          spec);
       spec.inputs[2].layout = layout_of(data->weights_desc(), p.plain_weight);
       spec.outputs[0].layout = layout_of(src, p.plain_data);
     }
@@ -141,22 +141,23 @@ class DeconvolutionBackward final : public Kernel {
       return;
     }
     const Desc grad = weights->diff_weights_desc();
-    const Place place = spec.wanted[1] ? Place::output(1) : Place::scratch(book(spec.scratch_bytes, grad.get_size()));
+    const BufferRef place =
+        spec.wanted[1] ? BufferRef::output(1) : BufferRef::scratch(book(spec.scratch_bytes, grad.get_size()));
     if (spec.wanted[1]) {
-      // The plan brings it into order, from where the weight was, which has been read by then.
+      // The plan reorders it into the memory of the weight, which has been read by then.
       spec.outputs[1].layout = layout_of(grad, p.plain_weight);
       if (data) spec.inplace.emplace_back(2, 1);
     }
-    std::vector<Operand> operands = {{DNNL_ARG_DIFF_DST, head, Place::input(0)},
-                                     {DNNL_ARG_SRC, src, Place::input(1)},
+    std::vector<DnnlArg> operands = {{DNNL_ARG_DIFF_DST, head, BufferRef::input(0)},
+                                     {DNNL_ARG_SRC, src, BufferRef::input(1)},
                                      {DNNL_ARG_DIFF_WEIGHTS, grad, place}};
     if (p.has_bias) {
-      const Place bias = spec.wanted[2]
-                             ? Place::output(2)
-                             : Place::scratch(book(spec.scratch_bytes, size_t(p.num_filter) * dtype_size(p.dtype)));
+      const BufferRef bias =
+          spec.wanted[2] ? BufferRef::output(2)
+                         : BufferRef::scratch(book(spec.scratch_bytes, size_t(p.num_filter) * dtype_size(p.dtype)));
       operands.push_back({DNNL_ARG_DIFF_BIAS, weights->diff_bias_desc(), bias});
     }
-    by_weights_ = Call(*weights, name_of(spec), std::move(operands), spec);
+    by_weights_ = DnnlCall(*weights, name_of(spec), std::move(operands), spec);
   }
   void run(const Args &args, const Lane &lane) const override {
     const ThreadsScope threads(num_threads_);
@@ -171,7 +172,7 @@ class DeconvolutionBackward final : public Kernel {
   const int num_threads_;
   std::vector<bool> wanted_;
   const std::unique_ptr<const GroupedGradients> own_;
-  Call by_data_, by_weights_;
+  DnnlCall by_data_, by_weights_;
 };
 
 class PlainDeconvolution final : public Kernel {
@@ -194,7 +195,7 @@ class PlainDeconvolution final : public Kernel {
   ConvolutionSizes sizes_;
 };
 
-// Of the convolution whose data are the head gradient of this backward step, and whose result is its data.
+// The convolution whose data is the head gradient of this backward step, and whose result is its data.
 ConvolutionSizes sizes_of(const StepSpec &spec) {
   const auto &a = spec.attrs_as<DeconvolutionAttrs>();
   return convolution_sizes(spec.inputs[0].shape, spec.inputs[2].shape, spec.inputs[1].shape, a.stride, a.dilate,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sample by sample: what the elements of the filters read as the columns of a matrix, and products with the filters.
+// Sample by sample: builds a matrix whose columns are the elements that the filters read, and multiplies it by the
+// filters.
 #include <algorithm>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/op/gemm.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
-#include "kernels/moved_windows.hpp"
+#include "kernels/deformable_sampling.hpp"
 
 namespace cohort {
 namespace {
@@ -16,7 +17,7 @@ class DeformableBody {
  protected:
   static constexpr size_t kWeight = kModulated ? 3 : 2;
 
-  // inputs: of the operator.
+  // number of inputs of the operator
   DeformableBody(const StepSpec &spec, const TensorSpec *inputs, const Shape &output)
       : a_(spec.attrs_as<DeformableConvolutionAttrs>()),
         batch_(output[0]),
@@ -40,8 +41,8 @@ class DeformableBody {
   int64_t matrix() const { return channels_ * elements_ * places_; }
   int64_t per_group() const { return channels_ / groups_; }
 
-  // The four elements that an element of a filter reads at each place of the output, and their weights: `masks()` of
-  // each, those of one corner together. Both of one size, whatever C is.
+  // For each place of the output, the four elements that an element of a filter reads, and their weights: `masks()`
+  // of each, grouped by corner. Both have the same size, whatever C is.
   struct Corners {
     C *weights;
     int32_t *elements;
@@ -51,16 +52,16 @@ class DeformableBody {
   }
   int64_t corner_elements() const { return 2 * whole_lines(4 * masks()); }
 
-  MovedPlace<C> read_at(const C *offset, int64_t row, int64_t place) const {
+  DeformableSample<C> read_at(const C *offset, int64_t row, int64_t place) const {
     const C *const moves = offset + 2 * row * places_ + place;
     return windows_.find(row % elements_, place, moves[0], moves[places_]);
   }
 
-  // Of one sample. Rows are elements of the filters of one group of channels after the other.
+  // Builds the matrix of one sample. Its rows are the elements of the filters, one group of channels after the other.
   void find_corners(const C *offset, const C *mask, const Corners &to, const Lane &lane) const {
     parallel_for(lane, groups_ * elements_, 1 + kExpensiveGrain / (places_ + 1), [&](int64_t begin, int64_t end) {
       for (int64_t at = begin * places_; at < end * places_; ++at) {
-        const MovedPlace<C> found = read_at(offset, at / places_, at % places_);
+        const DeformableSample<C> found = read_at(offset, at / places_, at % places_);
         const C by = mask ? mask[at] : C(1);
         for (int k = 0; k < 4; ++k) {
           to.elements[at + k * masks()] = int32_t(found.element(k, width_));
@@ -70,7 +71,7 @@ class DeformableBody {
     });
   }
 
-  // Where the corners of row `row` of the matrix start.
+  // The offset of the corners of row `row` of the matrix.
   int64_t corner_row(int64_t row) const {
     return (row / elements_ / per_group() * elements_ + row % elements_) * places_;
   }
@@ -83,9 +84,9 @@ class DeformableBody {
         const int32_t *const at = from.elements + corner_row(row);
         C *const to = matrix + row * places_;
         for (int64_t p = 0; p < places_; ++p) {
-          to[p] = weighed(by[p], plane[at[p]]) + weighed(by[p + count], plane[at[p + count]]) +
-                  weighed(by[p + 2 * count], plane[at[p + 2 * count]]) +
-                  weighed(by[p + 3 * count], plane[at[p + 3 * count]]);
+          to[p] = weighted(by[p], plane[at[p]]) + weighted(by[p + count], plane[at[p + count]]) +
+                  weighted(by[p + 2 * count], plane[at[p + 2 * count]]) +
+                  weighted(by[p + 3 * count], plane[at[p + 3 * count]]);
         }
       }
     });
@@ -93,7 +94,7 @@ class DeformableBody {
 
   const DeformableConvolutionAttrs a_;
   const int64_t batch_, channels_, height_, width_, groups_, elements_, places_;
-  const MovedWindows<C, kModulated> windows_;
+  const DeformableSampling<C, kModulated> windows_;
 };
 
 template <typename C, bool kModulated>
@@ -183,7 +184,7 @@ class DeformableBackward : DeformableBody<C, kModulated> {
     }
   }
 
-  // Gradients of a matrix to the elements that it was read from, channels shared out.
+  // Adds gradients of a matrix to the elements that it was read from; threads share out the channels.
   void spread(const C *matrix, const typename Base::Corners &corners, C *image, const Lane &lane) const {
     const int64_t count = this->masks();
     parallel_for(lane, this->channels_, 1, [&](int64_t begin, int64_t end) {
@@ -198,14 +199,14 @@ class DeformableBackward : DeformableBody<C, kModulated> {
     });
   }
 
-  // What gradients of a matrix say of offsets and masks, either of which may be null.
+  // Computes the gradients of offsets and masks, either of which may be null, from those of a matrix.
   void move(const C *matrix, const C *image, const C *offset, const C *mask, C *d_offset, C *d_mask,
             const Lane &lane) const {
     const int64_t places = this->places_, elements = this->elements_;
     parallel_for(lane, this->groups_ * elements, 1, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin * places; at < end * places; ++at) {
         const int64_t row = at / places, p = at % places, first = row / elements * this->per_group();
-        const MovedPlace<C> found = this->read_at(offset, row, p);
+        const DeformableSample<C> found = this->read_at(offset, row, p);
         C by_y = 0, by_x = 0, value = 0;
         for (int64_t c = first; c < first + this->per_group(); ++c) {
           const C *const plane = image + c * this->plane(), d = matrix[(c * elements + row % elements) * places + p];

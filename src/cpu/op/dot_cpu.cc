@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// dot and batch_dot: bfloat16 on oneDNN where the processor has units for it, all else by gemm().
+// dot and batch_dot: bfloat16 on oneDNN where the processor has instructions for it, all else by gemm().
 #include "op/dot.hpp"
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/op/narrow_product.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
@@ -19,7 +19,8 @@ class Forward {
   size_t extra() const { return 0; }
   void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
     const DotExtent &e = extent_;
-    multiply_each(lane, e.batch, attrs_.transpose_a, attrs_.transpose_b, e.m, e.n, e.k, in[0], in[1], out[0]);
+    CpuBackend::batched_gemm(lane, e.batch, attrs_.transpose_a, attrs_.transpose_b, e.m, e.n, e.k, in[0], in[1],
+                             out[0]);
   }
 
  private:
@@ -38,10 +39,10 @@ class Backward {
     const C *const head = in[0], *const a = in[1], *const b = in[2];
     const bool ta = attrs_.transpose_a, tb = attrs_.transpose_b;
     const DotExtent &e = extent_;
-    if (out[0] && ta) multiply_each(lane, e.batch, tb, true, e.k, e.m, e.n, b, head, out[0]);
-    if (out[0] && !ta) multiply_each(lane, e.batch, false, !tb, e.m, e.k, e.n, head, b, out[0]);
-    if (out[1] && tb) multiply_each(lane, e.batch, true, ta, e.n, e.k, e.m, head, a, out[1]);
-    if (out[1] && !tb) multiply_each(lane, e.batch, !ta, false, e.k, e.n, e.m, a, head, out[1]);
+    if (out[0] && ta) CpuBackend::batched_gemm(lane, e.batch, tb, true, e.k, e.m, e.n, b, head, out[0]);
+    if (out[0] && !ta) CpuBackend::batched_gemm(lane, e.batch, false, !tb, e.m, e.k, e.n, head, b, out[0]);
+    if (out[1] && tb) CpuBackend::batched_gemm(lane, e.batch, true, ta, e.n, e.k, e.m, head, a, out[1]);
+    if (out[1] && !tb) CpuBackend::batched_gemm(lane, e.batch, !ta, false, e.k, e.n, e.m, a, head, out[1]);
   }
 
  private:
@@ -58,24 +59,24 @@ using BatchDotForward = Forward<C, true>;
 template <typename C>
 using BatchDotBackward = Backward<C, true>;
 
-// Up to two products as calls of oneDNN's.
+// Up to two products as oneDNN calls.
 class NarrowProducts final : public Kernel {
  public:
   explicit NarrowProducts(int num_threads) : num_threads_(num_threads) {}
-  // Whether oneDNN has it.
-  bool add(const dnn::NarrowProduct &p, dnn::Place a, dnn::Place b, dnn::Place c, StepSpec &spec) {
-    std::optional<dnn::Call> call = dnn::narrow_product(p, spec.inputs[0].dtype, a, b, c, 1, spec);
+  // Whether oneDNN has an implementation.
+  bool add(const dnn::NarrowProduct &p, dnn::BufferRef a, dnn::BufferRef b, dnn::BufferRef c, StepSpec &spec) {
+    std::optional<dnn::DnnlCall> call = dnn::narrow_product(p, spec.inputs[0].dtype, a, b, c, 1, spec);
     if (call) calls_.push_back(std::move(*call));
     return bool(call);
   }
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
-    for (const dnn::Call &call : calls_) call.run(args);
+    for (const dnn::DnnlCall &call : calls_) call.run(args);
   }
 
  private:
   const int num_threads_;
-  std::vector<dnn::Call> calls_;
+  std::vector<dnn::DnnlCall> calls_;
 };
 
 double operations(const DotExtent &e) { return 2.0 * double(e.batch) * double(e.m) * double(e.n) * double(e.k); }
@@ -87,9 +88,9 @@ std::unique_ptr<Kernel> make_narrow_forward(StepSpec &spec) {
   const int num_threads = dnn::threads_for_work(spec, operations(e));
   const ThreadsScope threads(num_threads);
   auto kernel = std::make_unique<NarrowProducts>(num_threads);
-  using dnn::Place;
-  const bool made = kernel->add({e.batch, a.transpose_a, a.transpose_b, e.m, e.n, e.k}, Place::input(0),
-                                Place::input(1), Place::output(0), spec);
+  using dnn::BufferRef;
+  const bool made = kernel->add({e.batch, a.transpose_a, a.transpose_b, e.m, e.n, e.k}, BufferRef::input(0),
+                                BufferRef::input(1), BufferRef::output(0), spec);
   return made ? std::move(kernel) : nullptr;
 }
 
@@ -101,11 +102,11 @@ std::unique_ptr<Kernel> make_narrow_backward(StepSpec &spec) {
   const int num_threads = dnn::threads_for_work(spec, operations(e));
   const ThreadsScope threads(num_threads);
   auto kernel = std::make_unique<NarrowProducts>(num_threads);
-  using dnn::Place;
-  const Place head = Place::input(0), a = Place::input(1), b = Place::input(2);
+  using dnn::BufferRef;
+  const BufferRef head = BufferRef::input(0), a = BufferRef::input(1), b = BufferRef::input(2);
   StepSpec answered = spec;
-  const auto add = [&](const dnn::NarrowProduct &p, Place left, Place right, int output) {
-    return kernel->add(p, left, right, Place::output(output), answered);
+  const auto add = [&](const dnn::NarrowProduct &p, BufferRef left, BufferRef right, int output) {
+    return kernel->add(p, left, right, BufferRef::output(output), answered);
   };
   bool made = true;
   if (spec.wanted[0] && ta) made = made && add({e.batch, tb, true, e.k, e.m, e.n}, b, head, 0);

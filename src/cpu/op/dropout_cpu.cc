@@ -19,10 +19,10 @@ bool drops(const StepSpec &spec) {
   return attrs.p > 0 && (spec.is_train || attrs.mode == DropoutAttrs::kAlways);
 }
 
-// Where each element finds its draw in the mask, which has length 1 along the axes that drop together.
-class MaskIndex {
+// Maps each element to its draw in the mask, which has length 1 along the axes that share draws.
+class MaskDrawIndex {
  public:
-  MaskIndex(const Shape &shape, const Tuple &axes) : dims_(shape.begin(), shape.end()), strides_(dims_.size(), 0) {
+  MaskDrawIndex(const Shape &shape, const Tuple &axes) : dims_(shape.begin(), shape.end()), strides_(dims_.size(), 0) {
     std::vector<bool> together(dims_.size(), false);
     for (int64_t axis : axes) together[size_t(normalize_axis(axis, shape.rank(), "Dropout"))] = true;
     for (size_t i = dims_.size(); i-- > 0;) {
@@ -63,16 +63,16 @@ struct MaskLoop {
   }
 };
 
-// out = in * mask / (1 - p); mask holds a byte per draw. Forward and backward alike.
+// out = in * mask / (1 - p); mask holds a byte per draw. Used by the forward and the backward step.
 template <typename T>
-void apply_mask(const MaskIndex &index, const uint8_t *mask, float scale, const T *in, T *out, int64_t begin,
+void apply_mask(const MaskDrawIndex &index, const uint8_t *mask, float scale, const T *in, T *out, int64_t begin,
                 int64_t end) {
   static const auto loop = best_version<MaskLoop<T>>();
   if (index.whole()) return loop(mask + begin, scale, in + begin, out + begin, end - begin);
   for (int64_t i = begin; i < end; ++i) out[i] = masked(mask[index.of(i)], in[i], scale);
 }
 
-// Whether each of four words of `count` blocks is at most `limit`, in the order of the draws.
+// Writes whether each of the four words of `count` blocks is at most `limit`, in the order of the draws.
 struct DrawLoop {
   static void run(const PhiloxWords *words, uint32_t limit, uint8_t *mask, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
@@ -86,7 +86,7 @@ float scale_of(const StepSpec &spec) {
   return p < 1 ? 1 / (1 - p) : 0;
 }
 
-// A word of up to this keeps its element. With p 1 one in 2^32 is kept, and multiplied by 0.
+// An element is kept if its word is at most this. With p 1, one in 2^32 is kept, and multiplied by 0.
 uint32_t limit_of(float p) {
   const auto kept = uint64_t((1.0 - double(p)) * 4294967296.0);
   return uint32_t(kept > 0 ? kept - 1 : 0);
@@ -132,7 +132,7 @@ class Drop final : public Kernel {
 
  private:
   const int64_t count_;
-  const MaskIndex index_;
+  const MaskDrawIndex index_;
   const float scale_;
   const uint32_t limit_;
   const bool saved_;
@@ -153,7 +153,7 @@ class DropBackward final : public Kernel {
 
  private:
   const int64_t count_;
-  const MaskIndex index_;
+  const MaskDrawIndex index_;
   const float scale_;
 };
 

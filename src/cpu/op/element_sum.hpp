@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum of two elements in their own type: integers wrap, bools are joined by "or", 16-bit floats are added in float.
+// The sum of two elements in their own type: integers wrap, bools are combined with "or", 16-bit floats are added in
+// float.
 #pragma once
 
 #include "base/dtype_cast.hpp"

@@ -10,8 +10,8 @@
 
 namespace cohort {
 
-// Output i is calls[i] of the inputs, which have its shape, or lie in one layout with it. Any types; computes in the
-// one that suits that of the outputs.
+// Output i is calls[i] of the inputs, which have its shape or the same layout. Takes any types; computes in the type
+// that suits the outputs.
 std::unique_ptr<Kernel> make_elementwise(const StepSpec &spec, const std::vector<PointwiseCall> &calls);
 
 }  // namespace cohort

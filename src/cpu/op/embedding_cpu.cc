@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kGrainBytes = 131072;
 
-// Row numbers, read block by block from an array of any type; those out of range are the nearest row.
+// Reads row numbers block by block from an array of any type; numbers out of range are clamped.
 class Rows {
  public:
   Rows(const TensorSpec &indices, int64_t num_rows)
@@ -60,7 +60,7 @@ class EmbeddingForward final : public Kernel {
   const CopyLine::Function copy_row_ = copy_line_of(row_bytes_);
 };
 
-// Each thread adds up its own columns, over all indices in their order.
+// Each thread adds its own columns, over all indices in order.
 template <typename T>
 class EmbeddingBackward final : public Kernel {
  public:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // FullyConnected: Y = X W^T + b, with X (rows, in), W (out, in), Y (rows, out), all row-major.
 //
-// float32 and bfloat16 in training: matrix products on the arrays as they lie. Measured with oneDNN 2.6 at the sizes of
-// an MLP, its matmul is within a tenth of inner_product on blocked weights, whose reorder costs more than that. Weights
-// that stay the same (inference) are reordered once for inner_product, and a row or two is cheapest through sgemm: of a
-// small weight what a call costs is most of the time, a large one it reads 1.4 times as fast as matmul, which turns it
-// around first. Other types: plain loops.
+// float32 and bfloat16 in training: matrix products on row-major arrays. Measured with oneDNN 2.6 at the sizes of an
+// MLP, its matmul is within a tenth of inner_product on blocked weights, whose reorder costs more than that. Constant
+// weights (inference) are reordered once for inner_product. One or two rows are fastest by sgemm: for a small weight
+// most of the time is the cost of a call, and a large one sgemm reads 1.4 times as fast as matmul, which transposes
+// it first. Other types: plain loops.
 #include "op/fully_connected.hpp"
 
 #include <algorithm>
@@ -24,15 +24,15 @@ namespace {
 
 using namespace dnn;
 
-struct Product {
+struct LayerProduct {
   int64_t rows, in, out;
   bool has_bias;
   Dtype dtype;
   double operations() const { return 2.0 * double(rows) * double(in) * double(out); }
 };
 
-Product product_of(const FullyConnectedAttrs &a, const TensorSpec &data, const TensorSpec &weight) {
-  Product p;
+LayerProduct product_of(const FullyConnectedAttrs &a, const TensorSpec &data, const TensorSpec &weight) {
+  LayerProduct p;
   p.out = weight.shape[0];
   p.in = weight.shape[1];
   p.rows = a.flatten ? data.shape[0] : data.shape.size(0, data.shape.rank() - 1);
@@ -41,32 +41,34 @@ Product product_of(const FullyConnectedAttrs &a, const TensorSpec &data, const T
   return p;
 }
 
-Product forward_product(const StepSpec &spec) {
+LayerProduct forward_product(const StepSpec &spec) {
   return product_of(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[0], spec.inputs[1]);
 }
-Product backward_product(const StepSpec &spec) {
+LayerProduct backward_product(const StepSpec &spec) {
   return product_of(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[1], spec.inputs[2]);
 }
 
-bool is_row(const Product &p) { return p.dtype == Dtype::kFloat32 && p.rows == 1; }
-bool is_few_rows(const Product &p) { return p.dtype == Dtype::kFloat32 && p.rows <= 2; }
-// Few enough operations on few enough rows that the cost of a primitive's call shows.
-bool is_tiny(const Product &p) { return is_few_rows(p) && p.operations() <= 65536; }
+bool is_row(const LayerProduct &p) { return p.dtype == Dtype::kFloat32 && p.rows == 1; }
+bool is_few_rows(const LayerProduct &p) { return p.dtype == Dtype::kFloat32 && p.rows <= 2; }
+// Whether so few operations on so few rows are needed that the cost of a primitive's call is noticeable.
+bool is_tiny(const LayerProduct &p) { return is_few_rows(p) && p.operations() <= 65536; }
 
-Desc matrix(const Product &p, int64_t rows, int64_t columns) { return row_major({rows, columns}, p.dtype); }
-Desc transposed(const Product &p, int64_t rows, int64_t columns) { return ordered({rows, columns}, p.dtype, {1, 0}); }
+Desc matrix(const LayerProduct &p, int64_t rows, int64_t columns) { return row_major({rows, columns}, p.dtype); }
+Desc transposed(const LayerProduct &p, int64_t rows, int64_t columns) {
+  return ordered({rows, columns}, p.dtype, {1, 0});
+}
 
-// A (rows, inner) times B (inner, columns) as a call; operands say where they are.
-std::optional<Call> product_call(const Desc &a, const Desc &b, const Desc &bias, const Desc &c,
-                                 const primitive_attr &attr, std::vector<Operand> operands, StepSpec &spec) {
+// Makes a call for A (rows, inner) times B (inner, columns); operands name the buffers.
+std::optional<DnnlCall> product_call(const Desc &a, const Desc &b, const Desc &bias, const Desc &c,
+                                     const primitive_attr &attr, std::vector<DnnlArg> operands, StepSpec &spec) {
   const auto pd = attempt([&] { return forward_desc<dnnl::matmul>(engine(), attr, a, b, bias, c); });
   if (!pd || is_reference(*pd)) return std::nullopt;
-  return Call(*pd, name_of(spec), std::move(operands), spec);
+  return DnnlCall(*pd, name_of(spec), std::move(operands), spec);
 }
 
 class FullyConnectedForward final : public Kernel {
  public:
-  FullyConnectedForward(StepSpec &spec, const Product &p, int num_threads)
+  FullyConnectedForward(StepSpec &spec, const LayerProduct &p, int num_threads)
       : product_(p), post_(spec.post), num_threads_(num_threads) {
     for (TensorSpec &input : spec.inputs) input.layout = nullptr;
     if (is_few_rows(p)) return;
@@ -82,7 +84,7 @@ class FullyConnectedForward final : public Kernel {
       call_.run(args);
       return;
     }
-    const Product &p = product_;
+    const LayerProduct &p = product_;
     float *const y = args.out<float>(0);
     for (int64_t row = 0; p.has_bias && row < p.rows; ++row) {
       std::memcpy(y + row * p.out, args.in<float>(2), size_t(p.out) * sizeof(float));
@@ -95,47 +97,47 @@ class FullyConnectedForward final : public Kernel {
 
  private:
   bool make_inner_product(StepSpec &spec) {
-    const Product &p = product_;
+    const LayerProduct &p = product_;
     const Desc data = matrix(p, p.rows, p.in), result = matrix(p, p.rows, p.out), plain_weight = matrix(p, p.out, p.in);
     const Desc bias = p.has_bias ? row_major({p.out}, p.dtype) : Desc();
-    std::vector<Operand> operands;
+    std::vector<DnnlArg> operands;
     const primitive_attr attr = attributes(post_ops_of(spec, p.has_bias ? 3 : 2, result, result, operands));
     const auto pd = attempt([&] {
       return forward_desc<dnnl::inner_product_forward>(engine(), attr, prop_kind::forward_inference, data,
                                                        any_of({p.out, p.in}, p.dtype), bias, result);
     });
     if (!pd || is_reference(*pd)) return false;
-    operands.push_back({DNNL_ARG_SRC, data, Place::input(0)});
-    operands.push_back({DNNL_ARG_WEIGHTS, pd->weights_desc(), Place::input(1)});
-    if (p.has_bias) operands.push_back({DNNL_ARG_BIAS, bias, Place::input(2)});
-    operands.push_back({DNNL_ARG_DST, result, Place::output(0)});
+    operands.push_back({DNNL_ARG_SRC, data, BufferRef::input(0)});
+    operands.push_back({DNNL_ARG_WEIGHTS, pd->weights_desc(), BufferRef::input(1)});
+    if (p.has_bias) operands.push_back({DNNL_ARG_BIAS, bias, BufferRef::input(2)});
+    operands.push_back({DNNL_ARG_DST, result, BufferRef::output(0)});
     spec.inputs[1].layout = layout_of(pd->weights_desc(), plain_weight);
-    call_ = Call(*pd, name_of(spec), std::move(operands), spec);
+    call_ = DnnlCall(*pd, name_of(spec), std::move(operands), spec);
     return true;
   }
 
   bool make_matmul(StepSpec &spec) {
-    const Product &p = product_;
+    const LayerProduct &p = product_;
     const Desc data = matrix(p, p.rows, p.in), weight = transposed(p, p.in, p.out), result = matrix(p, p.rows, p.out);
     const Desc bias = p.has_bias ? matrix(p, 1, p.out) : Desc();
-    std::vector<Operand> operands;
+    std::vector<DnnlArg> operands;
     const primitive_attr attr = attributes(post_ops_of(spec, p.has_bias ? 3 : 2, result, result, operands));
-    operands.push_back({DNNL_ARG_SRC, data, Place::input(0)});
-    operands.push_back({DNNL_ARG_WEIGHTS, weight, Place::input(1)});
-    if (p.has_bias) operands.push_back({DNNL_ARG_BIAS, bias, Place::input(2)});
-    operands.push_back({DNNL_ARG_DST, result, Place::output(0)});
+    operands.push_back({DNNL_ARG_SRC, data, BufferRef::input(0)});
+    operands.push_back({DNNL_ARG_WEIGHTS, weight, BufferRef::input(1)});
+    if (p.has_bias) operands.push_back({DNNL_ARG_BIAS, bias, BufferRef::input(2)});
+    operands.push_back({DNNL_ARG_DST, result, BufferRef::output(0)});
     auto call = product_call(data, weight, bias, result, attr, std::move(operands), spec);
     if (call) call_ = std::move(*call);
     return bool(call_);
   }
 
-  const Product product_;
-  std::vector<PostOp> post_;  // those that no primitive does
+  const LayerProduct product_;
+  std::vector<PostOp> post_;  // post-operations that no primitive does
   const int num_threads_;
-  Call call_;
+  DnnlCall call_;
 };
 
-// sums[j] = sum over i of values[i][j], rows in order.
+// sums[j] = sum over i of values[i][j], with rows in order.
 template <typename T>
 void sum_rows(const T *values, int64_t rows, int64_t columns, T *sums, const Lane &lane) {
   using Sum = typename Accumulator<T>::type;
@@ -153,7 +155,7 @@ void sum_rows(const T *values, int64_t rows, int64_t columns, T *sums, const Lan
   });
 }
 
-// sums[j] = sum over i of factors[i] rows[i][j], for j from begin to end: reads each row once, four of them at a time.
+// sums[j] = sum over i of factors[i] rows[i][j], for j in [begin, end): reads each row once, four rows at a time.
 struct WeightedRows {
   static void run(const float *factors, const float *rows, int64_t count, int64_t columns, int64_t begin, int64_t end,
                   float *sums) {
@@ -174,25 +176,25 @@ struct WeightedRows {
 
 class FullyConnectedBackward final : public Kernel {
  public:
-  FullyConnectedBackward(StepSpec &spec, const Product &p, int num_threads)
+  FullyConnectedBackward(StepSpec &spec, const LayerProduct &p, int num_threads)
       : product_(p), wanted_(spec.wanted), num_threads_(num_threads) {
     spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
     if (is_tiny(p)) return;
     const Desc head = matrix(p, p.rows, p.out), data = matrix(p, p.rows, p.in), weight = matrix(p, p.out, p.in);
     if (wanted_[0] && !is_row(p)) {
       auto call = product_call(head, weight, Desc(), data, attributes(),
-                               {{DNNL_ARG_SRC, head, Place::input(0)},
-                                {DNNL_ARG_WEIGHTS, weight, Place::input(2)},
-                                {DNNL_ARG_DST, data, Place::output(0)}},
+                               {{DNNL_ARG_SRC, head, BufferRef::input(0)},
+                                {DNNL_ARG_WEIGHTS, weight, BufferRef::input(2)},
+                                {DNNL_ARG_DST, data, BufferRef::output(0)}},
                                spec);
       if (call) by_data_ = std::move(*call);
     }
     if (wanted_[1]) {
-      const Desc turned = transposed(p, p.out, p.rows);
-      auto call = product_call(turned, data, Desc(), weight, attributes(),
-                               {{DNNL_ARG_SRC, turned, Place::input(0)},
-                                {DNNL_ARG_WEIGHTS, data, Place::input(1)},
-                                {DNNL_ARG_DST, weight, Place::output(1)}},
+      const Desc transposed_result = transposed(p, p.out, p.rows);
+      auto call = product_call(transposed_result, data, Desc(), weight, attributes(),
+                               {{DNNL_ARG_SRC, transposed_result, BufferRef::input(0)},
+                                {DNNL_ARG_WEIGHTS, data, BufferRef::input(1)},
+                                {DNNL_ARG_DST, weight, BufferRef::output(1)}},
                                spec);
       if (call) by_weight_ = std::move(*call);
     }
@@ -205,7 +207,7 @@ class FullyConnectedBackward final : public Kernel {
 
   void run(const Args &args, const Lane &lane) const override {
     const ThreadsScope threads(num_threads_);
-    const Product &p = product_;
+    const LayerProduct &p = product_;
     const float *const head = args.in<float>(0);
     if (by_data_) {
       by_data_.run(args);
@@ -233,12 +235,12 @@ class FullyConnectedBackward final : public Kernel {
   }
 
  private:
-  const Product product_;
+  const LayerProduct product_;
   const std::vector<bool> wanted_;
   const int num_threads_;
   void (*const weighted_rows_)(const float *, const float *, int64_t, int64_t, int64_t, int64_t,
                                float *) = best_version<WeightedRows>();
-  Call by_data_, by_weight_;
+  DnnlCall by_data_, by_weight_;
 };
 
 class PlainFullyConnected final : public Kernel {
@@ -255,7 +257,7 @@ class PlainFullyConnected final : public Kernel {
   template <typename T>
   void multiply(const Args &args, const Lane &lane) const {
     using Sum = typename Accumulator<T>::type;
-    const Product p = product_;
+    const LayerProduct p = product_;
     const T *x = args.in<T>(0), *w = args.in<T>(1), *b = p.has_bias ? args.in<T>(2) : nullptr;
     T *y = args.out<T>(0);
     if constexpr (std::is_same_v<T, double>) {
@@ -272,7 +274,7 @@ class PlainFullyConnected final : public Kernel {
     });
   }
 
-  const Product product_;
+  const LayerProduct product_;
   const std::vector<PostOp> post_;
   const Dtype dtype_;
 };
@@ -291,7 +293,7 @@ class PlainFullyConnectedBackward final : public Kernel {
   template <typename T>
   void multiply(const Args &args, const Lane &lane) const {
     using Sum = typename Accumulator<T>::type;
-    const Product p = product_;
+    const LayerProduct p = product_;
     const T *dy = args.in<T>(0), *x = args.in<T>(1), *w = args.in<T>(2);
     if constexpr (std::is_same_v<T, double>) {
       if (wanted_[0]) gemm(lane, false, false, p.rows, p.in, p.out, dy, w, 0.0, args.out<T>(0));
@@ -326,14 +328,14 @@ class PlainFullyConnectedBackward final : public Kernel {
     if (p.has_bias && wanted_[2]) sum_rows(dy, p.rows, p.out, args.out<T>(2), lane);
   }
 
-  const Product product_;
+  const LayerProduct product_;
   const std::vector<bool> wanted_;
   const Dtype dtype_;
 };
 
-// The kernel, where oneDNN has what it cannot do without.
+// Makes the kernel; null if oneDNN lacks a primitive that it needs.
 template <typename K>
-std::unique_ptr<Kernel> make_whole(StepSpec &spec, const Product &p, int num_threads) {
+std::unique_ptr<Kernel> make_whole(StepSpec &spec, const LayerProduct &p, int num_threads) {
   StepSpec answered = spec;
   auto kernel = std::make_unique<K>(answered, p, num_threads);
   if (!kernel->is_made()) return nullptr;
@@ -342,20 +344,21 @@ std::unique_ptr<Kernel> make_whole(StepSpec &spec, const Product &p, int num_thr
 }
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
-  const Product p = forward_product(spec);
+  const LayerProduct p = forward_product(spec);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);
   return make_whole<FullyConnectedForward>(spec, p, num_threads);
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
-  const Product p = backward_product(spec);
+  const LayerProduct p = backward_product(spec);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);
   return make_whole<FullyConnectedBackward>(spec, p, num_threads);
 }
 
-// Activations are the same bits within the layer as behind it (MON-11), where oneDNN does them.
+// An activation gives the same bits fused into the layer as in a step behind it (MON-11), because oneDNN computes
+// both.
 std::string refuses_curve(const StepSpec &spec) {
   const Dtype dtype = spec.inputs[0].dtype;
   const bool by_onednn = dtype == Dtype::kFloat32 || dtype == Dtype::kBfloat16;

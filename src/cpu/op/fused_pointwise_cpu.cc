@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // _fused_pointwise: compiled at bind into a list of loops over blocks of elements. Intermediate values live in
-// registers, which are blocks on the stack that stay in the L1 cache.
+// registers: blocks on the stack that stay in the L1 cache.
 #include "op/fused_pointwise.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kRegisterBytes = 32768;  // all registers together
+constexpr int64_t kRegisterBytes = 32768;  // of all registers together
 constexpr int64_t kMinBlock = 64, kMaxBlock = 1024;
 constexpr int kMaxPlaces = 256;  // inputs, outputs and registers
 
@@ -78,15 +78,15 @@ class FusedPointwise final : public Kernel {
                                       ", found ", tensor.shape, " of ", tensor.dtype));
   }
 
-  // What compile() knows of each value (inputs, then results of instructions).
+  // The uses of each value (inputs, then results of instructions), for compile().
   struct Uses {
     std::vector<int> last;                    // the last instruction that reads it; -1: none
-    std::vector<int> output;                  // the output to which its instruction writes straight; -1: none
-    std::vector<std::pair<int, int>> copies;  // value, output: stored at the end of a block
+    std::vector<int> output;                  // the output that its instruction writes directly; -1: none
+    std::vector<std::pair<int, int>> copies;  // value, output: copied at the end of a block
   };
 
-  // With in_place, a result that a later instruction's input could lie under is held back in a register until all
-  // inputs of its block have been read.
+  // With in_place, an output may share memory with an input: a result that would overwrite an input which a later
+  // instruction reads stays in a register until all inputs of its block have been read.
   Uses uses_of(const FusedPointwiseAttrs &attrs, const std::vector<bool> &wanted, bool in_place) const {
     const int num_instructions = int(attrs.instructions.size()), num_values = num_inputs_ + num_instructions;
     Uses uses{std::vector<int>(size_t(num_values), -1), std::vector<int>(size_t(num_values), -1), {}};
@@ -135,12 +135,12 @@ class FusedPointwise final : public Kernel {
     for (int k = 0; k < int(attrs.instructions.size()); ++k) {
       const PointwiseCall &call = attrs.instructions[size_t(k)];
       const size_t value = size_t(num_inputs_ + k);
-      if (uses.last[value] < 0 && uses.output[value] < 0) continue;  // nobody reads it
+      if (uses.last[value] < 0 && uses.output[value] < 0) continue;  // it is not used
       Step step = {Kind::kLoop, {-1, -1, -1}, -1, pointwise_loop<C>(call.code), C(call.s), C(call.t)};
       const int operands[3] = {call.a, call.b, call.c}, num_operands = pointwise_operands(call.code);
       for (int i = 0; i < num_operands; ++i) {
         int16_t &at = place[size_t(operands[i])];
-        if (at < 0) {  // an input read for the first time
+        if (at < 0) {  // an input that is read for the first time
           at = int16_t(operands[i]);
           if (!direct_) {
             const int16_t to = allocate();
@@ -150,7 +150,7 @@ class FusedPointwise final : public Kernel {
         }
         step.from[i] = at;
       }
-      for (int i = 0; i < num_operands; ++i) {  // the result may take the place of an operand that ends here
+      for (int i = 0; i < num_operands; ++i) {  // the result may replace an operand that is last read here
         const int16_t at = place[size_t(operands[i])];
         const bool again = (i > 0 && operands[i] == operands[0]) || (i > 1 && operands[i] == operands[1]);
         if (uses.last[size_t(operands[i])] == k && at >= num_inputs_ + num_outputs_ && !again)
@@ -222,11 +222,11 @@ class FusedPointwise final : public Kernel {
 
   const int64_t count_;
   const int num_inputs_, num_outputs_;
-  const bool direct_;  // arrays have the type in which is computed
+  const bool direct_;  // arrays have the type of computation
   const int64_t element_bytes_;
   const LoadBlock load_;
   const StoreBlock store_;
-  Program apart_, in_place_;  // for outputs that are nobody's input, and for others
+  Program apart_, in_place_;  // in_place_ is for outputs that share memory with an input
   int64_t block_ = 0, grain_ = 0;
 };
 
@@ -235,7 +235,8 @@ std::unique_ptr<Kernel> make_fused_pointwise(StepSpec &spec) {
   return std::make_unique<FusedPointwise<float>>(spec);
 }
 
-// Of integers each operator cuts its result to the type, which nothing does between the instructions here.
+// Refuses integers: each operator wraps its result to the type, which the instructions here do not do between each
+// other.
 COHORT_KERNEL_BY(cpu, _fused_pointwise, make_fused_pointwise).dtypes(kFloatTypes);
 
 }  // namespace

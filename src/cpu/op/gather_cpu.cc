@@ -12,17 +12,17 @@
 namespace cohort {
 namespace {
 
-// The parts of an array that columns of coordinates (M, count) name, each of `width` elements in a row.
-class Parts {
+// The parts of an array that columns of coordinates (M, count) select, each of `width` contiguous elements.
+class IndexedSlices {
  public:
-  Parts(const TensorSpec &indices, const Shape &whole, bool wraps)
+  IndexedSlices(const TensorSpec &indices, const Shape &whole, bool wraps)
       : count(indices.shape.size(1, indices.shape.rank())),
         width(whole.size(int(indices.shape[0]), whole.rank())),
         lengths_(whole.begin(), whole.begin() + indices.shape[0]),
         wraps_(wraps),
         load_(load_indices(indices.dtype)) {}
 
-  // fn(part, offset of its first element in the whole) for parts [begin, end), in order.
+  // Calls fn(part, offset of its first element in the whole) for parts [begin, end), in order.
   template <typename Fn>
   void for_each(const void *indices, int64_t begin, int64_t end, Fn &&fn) const {
     int64_t coordinates[kPointwiseBlock], offsets[kPointwiseBlock];
@@ -57,9 +57,9 @@ class Parts {
 
 // Inputs: the whole array, indices. Also the backward step of scatter_nd, with a head gradient as the whole.
 template <typename T, bool kWraps>
-class Gather final : public Kernel {
+class GatherSlices final : public Kernel {
  public:
-  explicit Gather(const StepSpec &spec) : parts_(spec.inputs[1], spec.inputs[0].shape, kWraps) {}
+  explicit GatherSlices(const StepSpec &spec) : parts_(spec.inputs[1], spec.inputs[0].shape, kWraps) {}
   void run(const Args &args, const Lane &lane) const override {
     const int64_t width = parts_.width;
     parallel_for(lane, parts_.count, std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(width, 1)),
@@ -71,10 +71,10 @@ class Gather final : public Kernel {
   }
 
  private:
-  const Parts parts_;
+  const IndexedSlices parts_;
 };
 
-// Parts put into zeros or into a copy of another array, one after the other.
+// Copies parts into zeros, or into a copy of another array, one after the other.
 template <typename T, bool kIntoLhs>
 class Scatter final : public Kernel {
  public:
@@ -90,11 +90,11 @@ class Scatter final : public Kernel {
   }
 
  private:
-  const Parts parts_;
+  const IndexedSlices parts_;
   const int64_t size_;
 };
 
-// Parts added up; 16-bit floats in float, in scratch.
+// Adds parts up; 16-bit floats in float, in scratch memory.
 template <typename T>
 class AddScattered final : public Kernel {
  public:
@@ -114,7 +114,7 @@ class AddScattered final : public Kernel {
 
  private:
   using Sum = std::conditional_t<kIsHalf<T>, float, T>;
-  const Parts parts_;
+  const IndexedSlices parts_;
   const int64_t size_;
 };
 
@@ -124,23 +124,23 @@ std::unique_ptr<Kernel> make_typed(StepSpec &spec) {
                   [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<K<decltype(t)>>(spec); });
 }
 template <typename T>
-using GatherNd = Gather<T, true>;
+using GatherNd = GatherSlices<T, true>;
 template <typename T>
-using ScatterNdBackward = Gather<T, false>;
+using ScatterNdBackward = GatherSlices<T, false>;
 template <typename T>
 using ScatterNd = Scatter<T, false>;
 template <typename T>
 using ScatterSetNd = Scatter<T, true>;
 
 COHORT_KERNEL_BY(cpu, gather_nd, make_typed<GatherNd>);
-COHORT_KERNEL_BY(cpu, _backward_gather_nd, make_typed<AddScattered>);  // an operator as well
+COHORT_KERNEL_BY(cpu, _backward_gather_nd, make_typed<AddScattered>);  // also an operator of its own
 COHORT_KERNEL_BY(cpu, scatter_nd, make_typed<ScatterNd>);
 COHORT_KERNEL_BY(cpu, _backward_scatter_nd, make_typed<ScatterNdBackward>);
 COHORT_KERNEL_BY(cpu, _scatter_set_nd, make_typed<ScatterSetNd>);
 
 // ---- _contrib_index_copy ------------------------------------------------------------------------------------------
 
-// Numbers of rows, checked.
+// Reads row numbers, and throws if one is out of range.
 class Rows {
  public:
   Rows(const TensorSpec &numbers, const TensorSpec &whole)
@@ -158,7 +158,7 @@ class Rows {
     return size_t(row) * bytes;
   }
   const int64_t count;
-  const size_t bytes, whole_bytes;  // of a row, of all
+  const size_t bytes, whole_bytes;  // of a row; of the whole array
 
  private:
   const int64_t rows_;
@@ -180,7 +180,7 @@ class IndexCopy final : public Kernel {
   const Rows rows_;
 };
 
-// The rows that were put in take their gradient away from the rows whose place they took.
+// Rows that were overwritten get no gradient: it goes to the rows that were copied in.
 class IndexCopyBackward final : public Kernel {
  public:
   explicit IndexCopyBackward(const StepSpec &spec) : rows_(spec.inputs[1], spec.inputs[0]) {}

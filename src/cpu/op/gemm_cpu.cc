@@ -12,13 +12,13 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kWidth = 16;  // of a panel: columns of b, of which sums stay in registers
+constexpr int64_t kWidth = 16;  // columns of a panel of b, whose sums stay in registers
 constexpr int64_t kDepth = 128;
-constexpr int64_t kRows = 8;  // of c at once
+constexpr int64_t kRows = 8;  // rows of c at once
 
 using Eight [[gnu::vector_size(64), gnu::aligned(8), gnu::may_alias]] = double;
 
-// c (m, width) += a (m, depth) times a panel (depth, kWidth), sums in the order of the depth.
+// c (m, width) += a (m, depth) times a panel (depth, kWidth), with sums in the order of the depth.
 struct TimesPanel {
   static void run(const double *a, int64_t row_step, int64_t depth_step, const double *panel, int64_t depth, int64_t m,
                   int64_t width, int64_t c_step, double *c) {
@@ -41,7 +41,7 @@ struct TimesPanel {
   template <int64_t kCount, bool kWhole>
   static void rows(const double *a, int64_t row_step, int64_t depth_step, const double *panel, int64_t depth,
                    int64_t width, int64_t c_step, double *c) {
-    double tile[kWhole ? 1 : kCount][kWidth] = {};  // of what is narrower than a panel
+    double tile[kWhole ? 1 : kCount][kWidth] = {};  // for results narrower than a panel
     for (int64_t r = 0; r < kCount && !kWhole; ++r) std::copy_n(c + r * c_step, width, tile[r]);
     double *const lines = kWhole ? c : tile[0];
     const int64_t step = kWhole ? c_step : kWidth;
@@ -64,7 +64,7 @@ struct TimesPanel {
   }
 };
 
-struct Product {
+struct DoubleGemm {
   bool transpose_a, transpose_b;
   int64_t m, n, k;
   const double *a;
@@ -117,7 +117,7 @@ void gemm(const Lane &, bool transpose_a, bool transpose_b, int64_t m, int64_t n
 
 void gemm(const Lane &lane, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const double *a,
           int64_t a_step, const double *b, int64_t b_step, double beta, double *c, int64_t c_step) {
-  const Product product{transpose_a, transpose_b, m, n, k, a, a_step, b, b_step, beta, c, c_step};
+  const DoubleGemm product{transpose_a, transpose_b, m, n, k, a, a_step, b, b_step, beta, c, c_step};
   const int64_t panels = (n + kWidth - 1) / kWidth, work = m * k * kWidth;
   parallel_for(lane, panels, 1 + 65536 / (work + 1),
                [&](int64_t begin, int64_t end) { product.columns(begin * kWidth, std::min(n, end * kWidth)); });

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// InstanceNorm and GroupNorm: data as (batch, groups, length), of which each (sample, group) is normalised for itself.
+// InstanceNorm and GroupNorm: data as (batch, groups, length), where each (sample, group) is normalised separately.
 #include "op/group_norm.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/partial_sums.hpp"
@@ -13,14 +13,14 @@
 namespace cohort {
 namespace {
 
-struct Extent {
+struct GroupNormExtent {
   int64_t batch, groups, length;
 
   int64_t rows() const { return batch * groups; }
   int64_t grain() const { return 1 + 16384 / (length + 1); }
 };
 
-Extent extent_of(const GroupNormAttrs &a, const Shape &data) {
+GroupNormExtent extent_of(const GroupNormAttrs &a, const Shape &data) {
   const int64_t groups = a.num_groups == 0 ? data[1] : a.num_groups;
   return {data[0], groups, groups == 0 ? 0 : data.size(1, data.rank()) / groups};
 }
@@ -49,7 +49,7 @@ class GroupNormForward {
   }
 
  private:
-  const Extent e_;
+  const GroupNormExtent e_;
   const C eps_;
 };
 
@@ -89,7 +89,7 @@ class GroupNormBackward {
 
  private:
   const int first_;
-  const Extent e_;
+  const GroupNormExtent e_;
 };
 
 COHORT_KERNEL_BY(cpu, InstanceNorm, make_compute<GroupNormForward>);

@@ -11,12 +11,13 @@ namespace {
 
 using namespace convolution;
 
-constexpr int64_t kLanes = 16;    // channels of one piece of work
-constexpr int64_t kTaps = 8;      // neighbours in a row of the window that share a reading of the arrays
-constexpr int64_t kPlaces = 32;   // of a row of the data at once
-constexpr int64_t kWindow = 128;  // the largest window whose weights are turned for the gradient of the data
+constexpr int64_t kLanes = 16;    // channels in one unit of work
+constexpr int64_t kTaps = 8;      // neighbours in a row of the window that share loads of the arrays
+constexpr int64_t kPlaces = 32;   // places of a row of the data at once
+constexpr int64_t kWindow = 128;  // the largest window whose weights are transposed for the gradient of the data
 
-// Sums at once: of L channels, each with itself, or of four channels of the data, each with four of the result.
+// Sums computed at once: either L channels, each paired with itself, or four channels of the data, each paired with
+// four of the result.
 template <int L>
 struct Alone {
   static constexpr int kSums = L;
@@ -35,7 +36,7 @@ struct Fours {
   }
 };
 
-// Calls each(lanes, c) for runs of 16, 8, 4 or single channels of [begin, end) that lie side by side in both arrays;
+// Calls each(lanes, c) for groups of 16, 8, 4 or single channels of [begin, end) that are contiguous in both arrays;
 // lanes() is a constant.
 template <typename Fn>
 void for_channels(const GroupedSizes &z, int64_t begin, int64_t end, const Fn &each) {
@@ -58,18 +59,18 @@ void for_channels(const GroupedSizes &z, int64_t begin, int64_t end, const Fn &e
   }
 }
 
-// Where the tap k of a window meets the data along axis a: places of the result.
-Range places_of(const ConvolutionSizes &s, size_t a, int64_t k) {
+// The places of the result for which tap k of the window lies on the data, along axis a.
+KernelRange places_of(const ConvolutionSizes &s, size_t a, int64_t k) {
   return inside(k * s.dilate[a] - s.pad[a], s.stride[a], s.out[a], s.in[a]);
 }
 
-// Adds up the taps [first, first + count) of row (i, j) of the window, for the channels at x of the data and at y of
-// the result. Each row of places is a sum of its own, which makes the rounding errors of long sums small.
+// Adds the taps [first, first + count) of row (i, j) of the window, for the channels at x in the data and at y in the
+// result. Each row of places is a sum of its own, which keeps the rounding errors of long sums small.
 template <typename Product, typename T>
 void row_of_taps(const GroupedSizes &z, int64_t i, int64_t j, int64_t first, int64_t count, const T *x, const T *y,
                  float (*totals)[kLanes]) {
   const ConvolutionSizes &s = z.s;
-  const Range depth = places_of(s, 0, i), height = places_of(s, 1, j);
+  const KernelRange depth = places_of(s, 0, i), height = places_of(s, 1, j);
   for (int64_t n = 0; n < s.batch; ++n) {
     for (int64_t d = depth.begin; d < depth.end; ++d) {
       for (int64_t h = height.begin; h < height.end; ++h) {
@@ -78,7 +79,7 @@ void row_of_taps(const GroupedSizes &z, int64_t i, int64_t j, int64_t first, int
         const T *const y_row = y + n * z.result.batch_step + offset_of({d, h, 0}, z.result.step);
         for (int64_t t = 0; t < count; ++t) {
           const int64_t start = (first + t) * s.dilate[2] - s.pad[2];
-          const Range width = places_of(s, 2, first + t);
+          const KernelRange width = places_of(s, 2, first + t);
           float sums[Product::kSums] = {};
           for (int64_t w = width.begin; w < width.end; ++w) {
             Product::add(x_row + (start + w * s.stride[2]) * z.data.step[2], y_row + w * z.result.step[2], sums);
@@ -90,7 +91,7 @@ void row_of_taps(const GroupedSizes &z, int64_t i, int64_t j, int64_t first, int
   }
 }
 
-// All taps; put(k, sums) takes those of each.
+// Computes all taps; put(k, sums) stores those of tap k.
 template <typename Product, typename T, typename Put>
 void all_taps(const GroupedSizes &z, const T *x, const T *y, const Put &put) {
   const Axes &kernel = z.s.kernel;
@@ -106,7 +107,7 @@ void all_taps(const GroupedSizes &z, const T *x, const T *y, const Put &put) {
   }
 }
 
-// Channels [begin, end), each a group.
+// Computes channels [begin, end), each a group.
 template <typename T>
 struct DepthwiseWeight {
   static void run(const GroupedSizes &z, const T *head, const T *data, T *gradient, int64_t begin, int64_t end) {
@@ -119,7 +120,7 @@ struct DepthwiseWeight {
   }
 };
 
-// Four channels of the result with four of the data: pairs [begin, end) of them, those of the data fastest.
+// Pairs four channels of the result with four of the data: computes pairs [begin, end), the data's channels fastest.
 template <typename T>
 struct WeightOfFours {
   static void run(const GroupedSizes &z, const T *head, const T *data, T *gradient, int64_t begin, int64_t end) {
@@ -139,13 +140,14 @@ struct WeightOfFours {
   }
 };
 
-// Which place of the result the tap k puts into `at` along axis a; none: -1.
+// The place of the result that tap k reads into `at` along axis a; -1: none.
 int64_t place_under(const ConvolutionSizes &s, size_t a, int64_t k, int64_t at) {
   const int64_t shifted = at + s.pad[a] - k * s.dilate[a];
   return shifted >= 0 && shifted % s.stride[a] == 0 && shifted / s.stride[a] < s.out[a] ? shifted / s.stride[a] : -1;
 }
 
-// Places [first, first + count) of row (i, j) of the gradient of L channels; weight[q] are those of tap q.
+// Computes places [first, first + count) of row (i, j) of the gradient, for L channels; weight[q] are the weights of
+// tap q.
 template <int L, typename T>
 void row_of_data(const GroupedSizes &z, int64_t i, int64_t j, int64_t first, int64_t count, const T *head,
                  const float (*weight)[kLanes], T *to) {
@@ -158,7 +160,7 @@ void row_of_data(const GroupedSizes &z, int64_t i, int64_t j, int64_t first, int
     const T *const y = head + offset_of({d, h, 0}, z.result.step);
     for (int64_t t = 0; t < s.kernel[2]; ++t) {
       const int64_t start = t * s.dilate[2] - s.pad[2] - first;
-      const Range width = inside(start, s.stride[2], s.out[2], count);
+      const KernelRange width = inside(start, s.stride[2], s.out[2], count);
       for (int64_t w = width.begin; w < width.end; ++w) {
         for (int l = 0; l < L; ++l) {
           sums[start + w * s.stride[2]][l] += cast_element<float>(y[w * z.result.step[2] + l]) * weight[q + t][l];
@@ -171,17 +173,17 @@ void row_of_data(const GroupedSizes &z, int64_t i, int64_t j, int64_t first, int
   }
 }
 
-// Channels [begin, end), each a group.
+// Computes channels [begin, end), each a group.
 template <typename T>
 struct DepthwiseData {
   static void run(const GroupedSizes &z, const T *head, const T *weight, T *gradient, int64_t begin, int64_t end) {
     const ConvolutionSizes &s = z.s;
     for_channels(z, begin, end, [&](auto lanes, int64_t c) {
       constexpr int L = decltype(lanes)::value;
-      float turned[kWindow][kLanes];
+      float weights[kWindow][kLanes];
       for (int64_t q = 0; q < volume(s.kernel); ++q) {
         const T *const tap = weight + c * s.weight_out_step + offset_of(place_in(s.kernel, q), s.weight_step);
-        for (int l = 0; l < L; ++l) turned[q][l] = cast_element<float>(tap[l * s.weight_out_step]);
+        for (int l = 0; l < L; ++l) weights[q][l] = cast_element<float>(tap[l * s.weight_out_step]);
       }
       for (int64_t n = 0; n < s.batch; ++n) {
         const T *const y = head + n * z.result.batch_step + z.result.channel(c);
@@ -189,7 +191,7 @@ struct DepthwiseData {
         for (int64_t p = 0; p < volume(s.in); p += s.in[2]) {
           const Axes at = place_in(s.in, p);
           for (int64_t first = 0; first < s.in[2]; first += kPlaces) {
-            row_of_data<L>(z, at[0], at[1], first, std::min(kPlaces, s.in[2] - first), y, turned,
+            row_of_data<L>(z, at[0], at[1], first, std::min(kPlaces, s.in[2] - first), y, weights,
                            to + offset_of({at[0], at[1], first}, z.data.step));
           }
         }
@@ -207,7 +209,7 @@ void dispatch(Dtype dtype, const Fn &each) {
   }
 }
 
-// The loops of Body over `count` pieces of work, `step` at a time.
+// Runs Body over `count` units of work, `step` at a time.
 template <template <typename> class Body>
 void run_loops(const GroupedSizes &sizes, Dtype dtype, const void *a, const void *b, void *to, int64_t count,
                int64_t step, const Lane &lane) {

@@ -9,8 +9,8 @@
 namespace cohort {
 namespace {
 
-// Edges are compared as they stand in the second output, rounded to its type; in double, which holds every type but the
-// largest int64. Each element looks for its bin, so that edges may be anything without a write out of bounds.
+// Edges are compared as the second output holds them, rounded to its type; in double, which represents every type but
+// the largest int64. Each element searches its bin, so that no edges can cause a write out of bounds.
 class Histogram final : public Kernel {
  public:
   explicit Histogram(StepSpec &spec)
@@ -42,7 +42,7 @@ class Histogram final : public Kernel {
   void count(const Args &args, const double *edges) const {
     int64_t *const counts = args.out<int64_t>(0);
     std::fill_n(counts, bins_, 0);
-    // Even bins are guessed, and the edges have the last word.
+    // For even bins the position is estimated first, then corrected by the edges.
     const double per_bin = double(bins_) / (edges[bins_] - edges[0]);
     const bool even = attrs_.bin_cnt && per_bin > 0 && per_bin < 1e300;
     double block[kPointwiseBlock];
@@ -50,7 +50,7 @@ class Histogram final : public Kernel {
       const int64_t n = std::min(kPointwiseBlock, count_ - at);
       load_(args.inputs[0], at, block, n);
       for (int64_t i = 0; i < n; ++i) {
-        if (!(block[i] >= edges[0] && block[i] <= edges[bins_])) continue;  // NaN is in no bin
+        if (!(block[i] >= edges[0] && block[i] <= edges[bins_])) continue;  // NaN belongs to no bin
         int64_t bin;
         if (even) {
           bin = std::clamp<int64_t>(int64_t((block[i] - edges[0]) * per_bin), 0, bins_ - 1);

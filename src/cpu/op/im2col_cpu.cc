@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-// Planes of images (planes, D, H, W) and their columns (planes, kernel, windows), each of three axes: missing ones
+// Images as planes (planes, D, H, W) and their columns (planes, kernel, windows), each with three axes: missing ones
 // lead, with length 1.
 class WindowKernel : public Kernel {
  protected:
@@ -30,20 +30,20 @@ class WindowKernel : public Kernel {
   int64_t image_ = 1, kernel_ = 1, windows_ = 1;
 };
 
-// The windows along an axis whose element, at x0 in the first one, lies from `begin` to `end`.
-convolution::Range windows_in(const WindowAxis &axis, int64_t x0, int64_t begin, int64_t end) {
-  const convolution::Range range = convolution::inside(x0 - begin, axis.stride, axis.windows(), end - begin);
+// The windows along an axis whose element lies in [begin, end); in the first window it lies at x0.
+convolution::KernelRange windows_in(const WindowAxis &axis, int64_t x0, int64_t begin, int64_t end) {
+  const convolution::KernelRange range = convolution::inside(x0 - begin, axis.stride, axis.windows(), end - begin);
   return {std::min(range.begin, range.end), range.end};
 }
 
-// Neighbours have a loop of their own, which is vectorised.
+// Windows with stride 1 have a loop of their own, which is vectorised.
 template <typename Fn>
 void with_stride(int64_t stride, Fn &&fn) {
   if (stride == 1) return fn(std::integral_constant<int64_t, 1>());
   fn(stride);
 }
 
-// A row of columns is one element of all windows of a plane. Also the backward step of col2im.
+// A row of columns holds one element of all windows of a plane. Also the backward step of col2im.
 template <typename T>
 class Columns final : public WindowKernel {
  public:
@@ -62,7 +62,7 @@ class Columns final : public WindowKernel {
     const WindowAxis &d = axes_[0], &h = axes_[1], &w = axes_[2];
     const int64_t z0 = element / (h.kernel * w.kernel) * d.dilate - d.pad;
     const int64_t y0 = element / w.kernel % h.kernel * h.dilate - h.pad, x0 = element % w.kernel * w.dilate - w.pad;
-    const convolution::Range inside = windows_in(w, x0, 0, w.length);
+    const convolution::KernelRange inside = windows_in(w, x0, 0, w.length);
     for (int64_t i = 0; i < d.windows(); ++i) {
       const int64_t z = z0 + i * d.stride;
       for (int64_t j = 0; j < h.windows(); ++j, to += w.windows()) {
@@ -82,8 +82,8 @@ class Columns final : public WindowKernel {
   }
 };
 
-// Each pixel gathers its elements of all windows, in the order of the window; neighbours do so together. Also the
-// backward step of im2col.
+// Each pixel gathers its elements from all windows, in the order of the window; neighbours are computed together.
+// Also the backward step of im2col.
 template <typename T>
 class Images final : public WindowKernel {
  public:
@@ -107,12 +107,12 @@ class Images final : public WindowKernel {
 
  private:
   using Sum = typename Accumulator<T>::type;
-  // The window in which element `element` of it lies at `at`; -1: there is none.
+  // The window whose element `element` lies at `at`; -1: none.
   static int64_t window_at(const WindowAxis &axis, int64_t at, int64_t element) {
     const int64_t start = at + axis.pad - element * axis.dilate;
     return start >= 0 && start % axis.stride == 0 && start / axis.stride < axis.windows() ? start / axis.stride : -1;
   }
-  // Of `count` pixels of a line, from `first` on.
+  // Computes `count` pixels of a line, from `first` on.
   void gather(const T *columns, int64_t line, int64_t first, int64_t count, Sum *sums) const {
     const WindowAxis &d = axes_[0], &h = axes_[1], &w = axes_[2];
     std::fill_n(sums, count, Sum(0));
@@ -126,7 +126,7 @@ class Images final : public WindowKernel {
           const T *const from =
               columns + ((i * h.kernel + j) * w.kernel + k) * windows_ + (in_d * h.windows() + in_h) * w.windows();
           const int64_t x0 = k * w.dilate - w.pad;
-          const convolution::Range windows = windows_in(w, x0, first, first + count);
+          const convolution::KernelRange windows = windows_in(w, x0, first, first + count);
           Sum *const at = sums + (x0 - first);
           with_stride(w.stride, [&, at](auto stride) {
             for (int64_t n = windows.begin; n < windows.end; ++n) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of images of one channel by a number of filters that fills no vectors of 16: oneDNN (2.6) fills these
-// up, and takes 1.4 times as long for 20 filters of 5 x 5, 1.6 times for 6; with 3 channels it is as fast. Used by the
-// kernel of Convolution on processors with AVX-512.
+// Convolutions of images of one channel with a number of filters that is no multiple of 16: oneDNN (2.6) pads it to
+// vectors, and takes 1.4 times as long for 20 filters of 5 x 5, 1.6 times for 6; with 3 channels it is as fast. Used
+// by the kernel of Convolution on processors with AVX-512.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace cohort {
 
 class ImageConvolution {
  public:
-  // Null where it does not fit or has no advantage. The result lies with its channels last.
+  // Null if it does not apply or has no advantage. The result lies channels-last.
   static std::unique_ptr<ImageConvolution> make(const ConvolutionSizes &sizes, const std::optional<ChannelRuns> &data,
                                                 const std::optional<ChannelRuns> &result);
 
-  // The weight is as the sizes say. A null bias is none. Each element is one sum in a fixed order.
+  // The weight lies as the sizes say. A null bias counts as zeros. Each element is one sum in a fixed order.
   void forward(const float *data, const float *weight, const float *bias, float *result, void *scratch,
                const Lane &lane) const;
   size_t scratch_bytes(int num_threads) const;
@@ -27,7 +27,7 @@ class ImageConvolution {
     ChannelRuns data, result;
     int64_t row() const { return s.in[2] + 2 * s.pad[2]; }  // of the data, with its padding
     int64_t taps() const { return s.kernel[1] * s.kernel[2]; }
-    int64_t width() const;  // filters, with what fills up their vectors
+    int64_t width() const;  // the number of filters, rounded up to whole vectors
   };
 
  private:

@@ -22,7 +22,7 @@ constexpr int64_t kLanes = 8, kPlaces = 8, kVectors = 3;  // sums in 24 register
 using Lanes [[gnu::vector_size(32), gnu::may_alias]] = float;
 using LanesAnywhere [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
 
-// What the windows of one row of the result see, row by row, with zeros for padding.
+// Copies what the windows of one row of the result read, row by row, with zeros for padding.
 void gather_rows(const Sizes &z, const float *data, int64_t sample, int64_t y, float *rows) {
   const ConvolutionSizes &s = z.s;
   std::memset(rows, 0, size_t(s.kernel[1] * z.row()) * sizeof(float));
@@ -35,7 +35,7 @@ void gather_rows(const Sizes &z, const float *data, int64_t sample, int64_t y, f
   }
 }
 
-// kPlaces places from x on, N vectors of filters.
+// Computes kPlaces places from x on, for N vectors of filters.
 template <int N>
 void compute_places(const Sizes &z, const float *rows, const float *filters, const float *bias, int64_t x,
                     int64_t count, float *to) {
@@ -60,7 +60,7 @@ void compute_places(const Sizes &z, const float *rows, const float *filters, con
       }
     }
   }
-  // Where all filters are here, lanes behind the last one are overwritten by the next place.
+  // If all filters are computed here, the next place overwrites the lanes behind the last filter.
   const bool whole = count == s.out_channels;
 #pragma GCC unroll 8
   for (int p = 0; p < kPlaces; ++p, to += z.result.step[2]) {
@@ -77,7 +77,7 @@ void compute_places(const Sizes &z, const float *rows, const float *filters, con
   }
 }
 
-// Rows [begin, end) of the result, over all samples. The last places of a row may be computed twice.
+// Computes rows [begin, end) of the result, over all samples. The last places of a row may be computed twice.
 void compute_rows(const Sizes &z, const float *data, const float *filters, const float *bias, int64_t begin,
                   int64_t end, float *rows, float *result) {
   const ConvolutionSizes &s = z.s;
@@ -113,7 +113,7 @@ std::unique_ptr<ImageConvolution> ImageConvolution::make(const ConvolutionSizes 
                                                          const std::optional<ChannelRuns> &result) {
   if (simd_level() != Simd::kAvx512 || !data || !result || result->run != s.out_channels) return nullptr;
   if (s.groups != 1 || s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return nullptr;
-  const int64_t filled_up = (s.out_channels + 15) / 16 * 16;  // what oneDNN computes
+  const int64_t filled_up = (s.out_channels + 15) / 16 * 16;  // the number of filters that oneDNN computes
   const Sizes sizes{s, *data, *result};
   if (s.in_channels != 1 || sizes.width() == filled_up || s.out[2] < kPlaces) return nullptr;
   return std::unique_ptr<ImageConvolution>(new ImageConvolution(sizes));

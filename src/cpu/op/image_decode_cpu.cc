@@ -23,7 +23,7 @@ class ImageKernel : public Kernel {
         bytes_(has_input_ ? spec.inputs[0].bytes() : 0) {}
 
  protected:
-  // Calls fn(bytes, their number): of the input or of the file.
+  // Calls fn(bytes, count) with the contents of the input or of the file.
   template <typename Fn>
   void with_file(const Args &args, Fn &&fn) const {
     if (has_input_) return fn(args.inputs[0], bytes_);
@@ -58,7 +58,7 @@ class ImageKernel : public Kernel {
   const size_t bytes_;
 };
 
-// Output 0 is the number of axes, and their lengths.
+// Writes output 0: the number of axes, and their lengths.
 class ImageShape final : public ImageKernel {
  public:
   using ImageKernel::ImageKernel;

@@ -28,7 +28,7 @@ struct Images {
   int64_t row_bytes() const { return width * pixel_bytes(); }
 };
 
-// Channels first, divided by 255, in float; backward from there.
+// Moves channels first and divides by 255, in float; backward from there.
 template <bool kBackward>
 class ToTensor final : public Kernel {
  public:
@@ -63,7 +63,7 @@ class ToTensor final : public Kernel {
   const StoreBlock store_;
 };
 
-// (x - mean) / std, of whole numbers its whole part; backward: x / std.
+// (x - mean) / std, truncated for integers; backward: x / std.
 template <bool kBackward>
 class Normalize final : public Kernel {
  public:
@@ -102,7 +102,7 @@ class Normalize final : public Kernel {
   const Dtype dtype_;
 };
 
-// A window of the larger image and the smaller one; backward the rest of the larger one is zeros.
+// Copies a window of a larger image to a smaller one; backward fills the rest of the larger one with zeros.
 template <bool kBackward>
 class CropWindow final : public Kernel {
  public:

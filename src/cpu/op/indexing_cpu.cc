@@ -15,7 +15,7 @@
 namespace cohort {
 namespace {
 
-// Indices of any type, brought into range.
+// Reads indices of any type, clamped or wrapped into range.
 class Indices {
  public:
   Indices(const TensorSpec &indices, int64_t length, IndexMode mode)
@@ -25,7 +25,7 @@ class Indices {
     load_(indices, i, &index, 1);
     return in_range(index, i);
   }
-  // fn(first, count, indices from the first on) for all in [begin, end), in order, some at a time.
+  // Calls fn(first, count, indices from the first on) for all in [begin, end), in order, in blocks.
   template <typename Fn>
   void for_each(const void *indices, int64_t begin, int64_t end, Fn &&fn) const {
     int64_t block[kPointwiseBlock];
@@ -63,7 +63,8 @@ std::unique_ptr<Kernel> make_typed(StepSpec &spec) {
                   [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<K<decltype(t)>>(spec); });
 }
 
-// Row i of `to` becomes row rows[i] of `from`, both of `bytes`. No call for each row: it takes as long as a short one.
+// Copies row rows[i] of `from` to row i of `to`, both of `bytes`. Without a call for each row, which would take as
+// long as copying a short row.
 struct CopyRows {
   static void run(const char *from, char *to, const int64_t *rows, int64_t count, size_t bytes) {
     if (bytes >= 512 && bytes <= 131072) {
@@ -80,18 +81,18 @@ struct CopyRows {
   }
 
  private:
-  // The last part of a row may overlap the one before it.
+  // The last vector of a row may overlap the one before it.
   template <size_t kPart>
   static void by_parts(const char *from, char *to, const int64_t *rows, int64_t count, size_t bytes) {
-    using Part [[gnu::vector_size(kPart), gnu::aligned(1), gnu::may_alias]] = char;
+    using Vector [[gnu::vector_size(kPart), gnu::aligned(1), gnu::may_alias]] = char;
     const size_t last = bytes - kPart;
     for (int64_t i = 0; i < count; ++i, to += bytes) {
       const char *const row = from + size_t(rows[i]) * bytes;
       for (size_t at = 0; at < last; at += kPart) {
-        *reinterpret_cast<Part *>(to + at) = *reinterpret_cast<const Part *>(row + at);
-        asm volatile("" ::: "memory");  // or the compiler makes a call of memcpy of this loop
+        *reinterpret_cast<Vector *>(to + at) = *reinterpret_cast<const Vector *>(row + at);
+        asm volatile("" ::: "memory");  // keeps the compiler from making a call of memcpy of this loop
       }
-      *reinterpret_cast<Part *>(to + last) = *reinterpret_cast<const Part *>(row + last);
+      *reinterpret_cast<Vector *>(to + last) = *reinterpret_cast<const Vector *>(row + last);
     }
   }
 };
@@ -206,8 +207,8 @@ class OneHot final : public Kernel {
   const LoadBlock load_;
 };
 
-// One element of each row: of fill_element_0index, whose inputs are rows, numbers and indices, or, with a 1 among
-// zeros, of _onehot_encode, whose first input are the indices.
+// Takes one element of each row: for fill_element_0index, whose inputs are rows, numbers and indices; or writes a 1
+// among zeros for _onehot_encode, whose first input are the indices.
 template <typename T>
 class FillElement final : public Kernel {
  public:
@@ -236,7 +237,7 @@ class FillElement final : public Kernel {
   const LoadBlock load_;
 };
 
-// An element of x where the condition holds, of y elsewhere; null stands for zeros.
+// An element of x where the condition holds, else of y; null stands for zeros.
 template <typename T>
 struct SelectLoop {
   static void run(const double *condition, const T *x, const T *y, T *out, int64_t count) {
@@ -245,7 +246,7 @@ struct SelectLoop {
   }
 };
 
-// condition has the shape of x, or one number for each row of it.
+// The condition has the shape of x, or one number for each row of it.
 template <typename T, bool kBackward>
 class WhereKernel final : public Kernel {
  public:
@@ -276,7 +277,7 @@ class WhereKernel final : public Kernel {
     if constexpr (kBackward) {
       const T *const head = args.in<T>(0) + first;
       T *const x = args.out<T>(0), *const y = args.out<T>(1);
-      // Either may lie where the head gradient is: the other one is made first.
+      // Either gradient may share memory with the head gradient: the other one is computed first.
       const bool y_first = y && y != args.inputs[0];
       if (y_first) select(block, nullptr, head, y + first, count);
       if (x) select(block, head, nullptr, x + first, count);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers on bytes (op/int8_layer.hpp), on oneDNN: convolutions and FullyConnected with weights in int8, one scale a
-// channel, and sums in int32. Activations lie channels-last, which oneDNN's kernels for bytes like best. Factors of the
-// channels come from weights that the kernel sees at run time alone: they are a tensor that a post-operation multiplies
-// with.
+// Layers on bytes (op/int8_layer.hpp), on oneDNN: convolutions and FullyConnected with weights in int8, one scale per
+// channel, and sums in int32. Activations lie channels-last, which is fastest with oneDNN's kernels for bytes. The
+// factors of the channels depend on weights that are known only at run time: they are a tensor that a post-operation
+// multiplies by.
 #include "op/int8_layer.hpp"
 
 #include <algorithm>
@@ -27,7 +27,8 @@ using namespace dnn;
 // ---- casts
 // -----------------------------------------------------------------------------------------------------------
 
-// An array between steps of which one is in bytes, in any order of its axes: the other one lies as it does.
+// An array between two steps of which one is in bytes, in any order of its axes: input and output have the same
+// layout.
 int64_t take_order(StepSpec &spec) {
   TensorSpec &from = spec.inputs[0], &to = spec.outputs[0];
   const Desc lies = desc_of(from);
@@ -41,9 +42,9 @@ int64_t take_order(StepSpec &spec) {
   return from.shape.size();
 }
 
-// The nearest byte, to the even one of two.
+// Rounds to the nearest byte, ties to even.
 template <typename T>
-struct ToBytes {
+struct QuantizeLoop {
   static void run(const float *x, float factor, T *to, int64_t count) {
     COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) to[i] = quantized::nearest_byte<T>(x[i] * factor);
@@ -51,7 +52,7 @@ struct ToBytes {
 };
 
 template <typename T>
-struct FromBytes {
+struct DequantizeLoop {
   static void run(const T *x, float scale, float *to, int64_t count) {
     COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) to[i] = float(x[i]) * scale;
@@ -64,7 +65,7 @@ class Quantize final : public Kernel {
   explicit Quantize(StepSpec &spec)
       : count_(take_order(spec)),
         factor_(1 / spec.attrs_as<Int8CastAttrs>().scale),
-        loop_(best_version<ToBytes<T>>()) {}
+        loop_(best_version<QuantizeLoop<T>>()) {}
   void run(const Args &args, const Lane &lane) const override {
     parallel_for(lane, count_, kCheapGrain, [&](int64_t begin, int64_t end) {
       loop_(args.in<float>(0) + begin, factor_, args.out<T>(0) + begin, end - begin);
@@ -81,7 +82,9 @@ template <typename T>
 class Dequantize final : public Kernel {
  public:
   explicit Dequantize(StepSpec &spec)
-      : count_(take_order(spec)), scale_(spec.attrs_as<Int8CastAttrs>().scale), loop_(best_version<FromBytes<T>>()) {}
+      : count_(take_order(spec)),
+        scale_(spec.attrs_as<Int8CastAttrs>().scale),
+        loop_(best_version<DequantizeLoop<T>>()) {}
   void run(const Args &args, const Lane &lane) const override {
     parallel_for(lane, count_, kCheapGrain, [&](int64_t begin, int64_t end) {
       loop_(args.in<T>(0) + begin, scale_, args.out<float>(0) + begin, end - begin);
@@ -104,9 +107,9 @@ std::unique_ptr<Kernel> make_cast(StepSpec &spec) {
 // ---- weights
 // ---------------------------------------------------------------------------------------------------------
 
-class Int8Weights final : public Kernel {
+class QuantizeWeights final : public Kernel {
  public:
-  explicit Int8Weights(const StepSpec &spec)
+  explicit QuantizeWeights(const StepSpec &spec)
       : attrs_(spec.attrs_as<Int8LayerAttrs>()),
         channels_(spec.inputs[0].shape[0]),
         row_(spec.inputs[0].shape.size() / std::max<int64_t>(1, channels_)) {}
@@ -151,27 +154,27 @@ PostOp in_output_units(PostOp clip, const Int8LayerAttrs &a) {
   return clip;
 }
 
-// The factors as a tensor that has a number for each channel of the result.
+// Describes the factors as a tensor with one number for each channel of the result.
 Desc factors_desc(const Dims &result) {
   Dims dims(result.size(), 1);
   dims[1] = result[1];
   return row_major(dims, Dtype::kFloat32);
 }
 
-class Int8Layer final : public Kernel {
+class DnnlInt8Layer final : public Kernel {
  public:
-  explicit Int8Layer(int num_threads) : num_threads_(num_threads) {}
+  explicit DnnlInt8Layer(int num_threads) : num_threads_(num_threads) {}
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
     call_.run(args);
   }
 
-  // What comes after the sum of products.
-  static dnnl::post_ops post_of(const StepSpec &spec, const Layer &layer, std::vector<Operand> &operands) {
+  // Makes the post-operations that follow the sum of products.
+  static dnnl::post_ops post_of(const StepSpec &spec, const Layer &layer, std::vector<DnnlArg> &operands) {
     const auto &a = spec.attrs_as<Int8LayerAttrs>();
     dnnl::post_ops post;
     const auto binary = [&](algorithm alg, const Desc &desc, int input) {
-      operands.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1, desc, Place::input(input)});
+      operands.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1, desc, BufferRef::input(input)});
       post.append_binary(alg, desc);
     };
     binary(algorithm::binary_mul, factors_desc(layer.result), kFactors);
@@ -186,19 +189,19 @@ class Int8Layer final : public Kernel {
     return post;
   }
 
-  // The same places for elements of another type.
+  // The same layout for elements of another type.
   static Desc with_type(const Desc &desc, Dtype dtype) {
     const Blocking b = blocking_of(desc);
     return Desc(b.dims, type_of(dtype), b.strides);
   }
 
   template <typename Pd>
-  void finish(const Pd &pd, const Layer &layer, std::vector<Operand> operands, StepSpec &spec) {
-    operands.push_back({DNNL_ARG_SRC, layer.data_desc, Place::input(kData)});
-    operands.push_back({DNNL_ARG_WEIGHTS, pd.weights_desc(), Place::input(kWeight)});
-    operands.push_back({DNNL_ARG_BIAS, pd.bias_desc(), Place::input(kBias)});
-    operands.push_back({DNNL_ARG_DST, layer.result_desc, Place::output(0)});
-    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+  void finish(const Pd &pd, const Layer &layer, std::vector<DnnlArg> operands, StepSpec &spec) {
+    operands.push_back({DNNL_ARG_SRC, layer.data_desc, BufferRef::input(kData)});
+    operands.push_back({DNNL_ARG_WEIGHTS, pd.weights_desc(), BufferRef::input(kWeight)});
+    operands.push_back({DNNL_ARG_BIAS, pd.bias_desc(), BufferRef::input(kBias)});
+    operands.push_back({DNNL_ARG_DST, layer.result_desc, BufferRef::output(0)});
+    call_ = DnnlCall(pd, name_of(spec), std::move(operands), spec);
     spec.inputs[kData].layout = layout_of(layer.data_desc, layer.plain_data);
     spec.inputs[kWeight].layout = layout_of(pd.weights_desc(), layer.plain_weight);
     spec.inputs[kFactors].layout = spec.inputs[kBias].layout = nullptr;
@@ -212,7 +215,7 @@ class Int8Layer final : public Kernel {
 
  private:
   const int num_threads_;
-  Call call_;
+  DnnlCall call_;
 };
 
 std::unique_ptr<Kernel> make_convolution(StepSpec &spec) {
@@ -235,8 +238,8 @@ std::unique_ptr<Kernel> make_convolution(StepSpec &spec) {
       2.0 * double(result.shape.size()) * double(weight.shape.size() / std::max<int64_t>(1, weight.shape[0]));
   const int num_threads = threads_for_work(spec, p.operations);
   const ThreadsScope threads(num_threads);
-  std::vector<Operand> operands;
-  const primitive_attr attr = attributes(Int8Layer::post_of(spec, p, operands));
+  std::vector<DnnlArg> operands;
+  const primitive_attr attr = attributes(DnnlInt8Layer::post_of(spec, p, operands));
   Dims dilate;
   for (const int64_t d : a.dilate) dilate.push_back(d - 1);
   const Dims stride(a.stride.begin(), a.stride.end()), pad(a.pad.begin(), a.pad.end());
@@ -246,9 +249,9 @@ std::unique_ptr<Kernel> make_convolution(StepSpec &spec) {
         any_of(p.weight, Dtype::kInt8), row_major({a.num_filter}, Dtype::kFloat32), p.result_desc, stride, dilate, pad,
         pad);
   });
-  // Those by matrix products multiply with a wrong factor where there are few channels (oneDNN 2.6).
+  // Implementations by matrix products use a wrong factor where there are few channels (oneDNN 2.6).
   if (!pd || is_reference(*pd) || std::strstr(pd->impl_info_str(), "gemm") == pd->impl_info_str()) return nullptr;
-  auto kernel = std::make_unique<Int8Layer>(num_threads);
+  auto kernel = std::make_unique<DnnlInt8Layer>(num_threads);
   kernel->finish(*pd, p, std::move(operands), spec);
   return kernel;
 }
@@ -268,20 +271,20 @@ std::unique_ptr<Kernel> make_fully_connected(StepSpec &spec) {
   p.operations = 2.0 * double(rows) * double(in) * double(out);
   const int num_threads = threads_for_work(spec, p.operations);
   const ThreadsScope threads(num_threads);
-  std::vector<Operand> operands;
-  const primitive_attr attr = attributes(Int8Layer::post_of(spec, p, operands));
+  std::vector<DnnlArg> operands;
+  const primitive_attr attr = attributes(DnnlInt8Layer::post_of(spec, p, operands));
   const auto pd = attempt([&] {
     return forward_desc<dnnl::inner_product_forward>(engine(), attr, prop_kind::forward_inference, p.data_desc,
                                                      any_of(p.weight, Dtype::kInt8), row_major({out}, Dtype::kFloat32),
                                                      p.result_desc);
   });
   if (!pd || is_reference(*pd)) return nullptr;
-  auto kernel = std::make_unique<Int8Layer>(num_threads);
+  auto kernel = std::make_unique<DnnlInt8Layer>(num_threads);
   kernel->finish(*pd, p, std::move(operands), spec);
   return kernel;
 }
 
-// By plain loops over what the bytes stand for, where oneDNN has nothing.
+// Plain loops over the numbers that the bytes stand for, where oneDNN has no implementation.
 class PlainInt8Convolution final : public Kernel {
  public:
   explicit PlainInt8Convolution(StepSpec &spec)
@@ -335,7 +338,7 @@ class PlainInt8Convolution final : public Kernel {
   size_t data_at_, weight_at_, result_at_;
 };
 
-// Without units for products of bytes oneDNN adds them up in 16 bits, where they overflow.
+// Without instructions for products of bytes, oneDNN adds them in 16 bits, which overflow.
 std::string refuses_bytes(const StepSpec &spec) {
   const auto found = unsigned(dnnl::get_effective_cpu_isa());
   const auto has = [&](dnnl::cpu_isa isa) { return (found & unsigned(isa)) == unsigned(isa); };
@@ -355,7 +358,7 @@ constexpr DtypeSet kBytes{Dtype::kInt8, Dtype::kUint8};
 
 COHORT_KERNEL_BY(cpu, _int8_quantize, make_cast<Quantize>).output_dtypes(kBytes).any_layout();
 COHORT_KERNEL_BY(cpu, _int8_dequantize, make_cast<Dequantize>).dtypes(kBytes).any_layout();
-COHORT_KERNEL(cpu, _int8_weights, Int8Weights).dtypes({Dtype::kFloat32});
+COHORT_KERNEL(cpu, _int8_weights, QuantizeWeights).dtypes({Dtype::kFloat32});
 COHORT_KERNEL_BY(cpu, _int8_Convolution, make_convolution)
     .named("onednn")
     .dtypes(kBytes)

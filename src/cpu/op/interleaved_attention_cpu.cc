@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on interleaved projections in bfloat16, on oneDNN: each part is gathered into scratch memory and multiplied
-// there, as the bodies for all backends do it. Measured with oneDNN 2.6, products on the projections as they lie take
-// 1.6 to 1.9 times as long.
-#include "cpu/op/compute_kernel.hpp"
-//
+// Attention on interleaved projections in bfloat16, on oneDNN: each part is copied to scratch memory and multiplied
+// there, as the kernels for all backends do. Measured with oneDNN 2.6, products directly on the projections take 1.6
+// to 1.9 times as long.
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/op/narrow_product.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/attention_projections.hpp"
 #include "kernels/backend.hpp"
-#include "kernels/interleaved_parts.hpp"
 
 namespace cohort {
 namespace {
@@ -15,36 +14,38 @@ namespace {
 using namespace dnn;
 using A = InterleavedAttentionAttrs;
 
-// Moves and products, in turn. An array is gathered before the product that reads it, or scattered after.
+// The base of kernels that alternate copies and products. A part is gathered before the product that reads it, or
+// scattered after the one that writes it.
 class NarrowAttention : public Kernel {
  protected:
-  NarrowAttention(const StepSpec &spec, const PartOf &part, int64_t other_length)
+  NarrowAttention(const StepSpec &spec, const ProjectionPart &part, int64_t other_length)
       : num_threads_(threads_for_work(spec, 2.0 * double(part.size()) * double(other_length))) {}
 
   struct Scratch {
-    PartOf part;
+    ProjectionPart part;
     size_t at;
   };
-  static Scratch book_part(const PartOf &part, StepSpec &spec) {
+  static Scratch book_part(const ProjectionPart &part, StepSpec &spec) {
     return {part, book(spec.scratch_bytes, size_t(part.size()) * sizeof(Bfloat16))};
   }
-  static Place place_of(const Scratch &s) { return Place::scratch(s.at); }
+  static BufferRef place_of(const Scratch &s) { return BufferRef::scratch(s.at); }
 
   static Bfloat16 *memory_of(const Scratch &s, const Args &args) {
     return reinterpret_cast<Bfloat16 *>(static_cast<char *>(args.scratch) + s.at);
   }
   static void gather(const Scratch &to, int input, const Args &args, const Lane &lane) {
-    to.part.move<Bfloat16, false>(lane, args.in<Bfloat16>(input), memory_of(to, args));
+    to.part.move<CpuBackend, Bfloat16, false>(lane, args.in<Bfloat16>(input), memory_of(to, args));
   }
   static void scatter(const Scratch &from, void *projections, const Args &args, const Lane &lane) {
-    from.part.move<Bfloat16, true>(lane, memory_of(from, args), static_cast<Bfloat16 *>(projections));
+    from.part.move<CpuBackend, Bfloat16, true>(lane, memory_of(from, args), static_cast<Bfloat16 *>(projections));
   }
-  // Gradients of the other parts of an array are 0, or written by another step of the kernel.
-  static void clear(const PartOf &part, void *projections, const Lane &lane) {
+  // Sets gradients to 0: those of other parts of an array stay 0, or another step of the kernel writes them.
+  static void clear(const ProjectionPart &part, void *projections, const Lane &lane) {
     zero_bytes(lane, projections, size_t(part.parts * part.size()) * sizeof(Bfloat16));
   }
-  // Whether oneDNN has it.
-  static bool make(Call *call, const NarrowProduct &p, Place a, Place b, Place c, float factor, StepSpec &spec) {
+  // Makes a call; false if oneDNN has no implementation.
+  static bool make(DnnlCall *call, const NarrowProduct &p, BufferRef a, BufferRef b, BufferRef c, float factor,
+                   StepSpec &spec) {
     auto made = narrow_product(p, Dtype::kBfloat16, a, b, c, factor, spec);
     if (made) *call = std::move(*made);
     return bool(made);
@@ -53,18 +54,18 @@ class NarrowAttention : public Kernel {
   const int num_threads_;
 };
 
-float score_factor(const PartOf &queries) { return 1 / std::sqrt(float(queries.width)); }
+float score_factor(const ProjectionPart &queries) { return 1 / std::sqrt(float(queries.width)); }
 
 class NarrowScores final : public NarrowAttention {
  public:
-  NarrowScores(StepSpec &spec, const ScoreParts &p)
+  NarrowScores(StepSpec &spec, const ScoreProjections &p)
       : NarrowAttention(spec, p.queries, p.keys.length),
         joint_(p.joint),
         queries_(book_part(p.queries, spec)),
         keys_(book_part(p.keys, spec)) {
     const ThreadsScope threads(num_threads_);
     made_ = make(&product_, {p.queries.count, false, true, p.queries.length, p.keys.length, p.queries.width},
-                 place_of(queries_), place_of(keys_), Place::output(0), score_factor(p.queries), spec);
+                 place_of(queries_), place_of(keys_), BufferRef::output(0), score_factor(p.queries), spec);
   }
   bool is_made() const { return made_; }
   void run(const Args &args, const Lane &lane) const override {
@@ -77,14 +78,14 @@ class NarrowScores final : public NarrowAttention {
  private:
   const bool joint_;
   const Scratch queries_, keys_;
-  Call product_;
+  DnnlCall product_;
   bool made_;
 };
 
-// Inputs: head gradient, then those of the forward step.
+// Inputs: the head gradient, then those of the forward step.
 class NarrowScoresBackward final : public NarrowAttention {
  public:
-  NarrowScoresBackward(StepSpec &spec, const ScoreParts &p)
+  NarrowScoresBackward(StepSpec &spec, const ScoreProjections &p)
       : NarrowAttention(spec, p.queries, 2 * p.keys.length),
         joint_(p.joint),
         queries_(book_part(p.queries, spec)),
@@ -94,9 +95,9 @@ class NarrowScoresBackward final : public NarrowAttention {
     const ThreadsScope threads(num_threads_);
     const int64_t count = p.queries.count, length = p.queries.length, others = p.keys.length, width = p.queries.width;
     const float factor = score_factor(p.queries);
-    made_ = make(&by_queries_, {count, false, false, length, width, others}, Place::input(0), place_of(keys_),
+    made_ = make(&by_queries_, {count, false, false, length, width, others}, BufferRef::input(0), place_of(keys_),
                  place_of(query_grads_), factor, spec) &&
-            make(&by_keys_, {count, true, false, others, width, length}, Place::input(0), place_of(queries_),
+            make(&by_keys_, {count, true, false, others, width, length}, BufferRef::input(0), place_of(queries_),
                  place_of(key_grads_), factor, spec);
   }
   bool is_made() const { return made_; }
@@ -119,19 +120,19 @@ class NarrowScoresBackward final : public NarrowAttention {
  private:
   const bool joint_;
   const Scratch queries_, keys_, query_grads_, key_grads_;
-  Call by_queries_, by_keys_;
+  DnnlCall by_queries_, by_keys_;
   bool made_;
 };
 
 class NarrowValues final : public NarrowAttention {
  public:
-  NarrowValues(StepSpec &spec, const PartOf &values, const PartOf &result)
+  NarrowValues(StepSpec &spec, const ProjectionPart &values, const ProjectionPart &result)
       : NarrowAttention(spec, values, result.length),
         values_(book_part(values, spec)),
         result_(book_part(result, spec)) {
     const ThreadsScope threads(num_threads_);
-    made_ = make(&product_, {values.count, false, false, result.length, values.width, values.length}, Place::input(1),
-                 place_of(values_), place_of(result_), 1, spec);
+    made_ = make(&product_, {values.count, false, false, result.length, values.width, values.length},
+                 BufferRef::input(1), place_of(values_), place_of(result_), 1, spec);
   }
   bool is_made() const { return made_; }
   void run(const Args &args, const Lane &lane) const override {
@@ -143,14 +144,14 @@ class NarrowValues final : public NarrowAttention {
 
  private:
   const Scratch values_, result_;
-  Call product_;
+  DnnlCall product_;
   bool made_;
 };
 
 // Inputs: head gradient, projections, attention.
 class NarrowValuesBackward final : public NarrowAttention {
  public:
-  NarrowValuesBackward(StepSpec &spec, const PartOf &values, const PartOf &result)
+  NarrowValuesBackward(StepSpec &spec, const ProjectionPart &values, const ProjectionPart &result)
       : NarrowAttention(spec, values, 2 * result.length),
         values_(book_part(values, spec)),
         heads_(book_part(result, spec)),
@@ -158,8 +159,8 @@ class NarrowValuesBackward final : public NarrowAttention {
     const ThreadsScope threads(num_threads_);
     const int64_t count = values.count, width = values.width;
     made_ = make(&by_attention_, {count, false, true, result.length, values.length, width}, place_of(heads_),
-                 place_of(values_), Place::output(1), 1, spec) &&
-            make(&by_values_, {count, true, false, values.length, width, result.length}, Place::input(2),
+                 place_of(values_), BufferRef::output(1), 1, spec) &&
+            make(&by_values_, {count, true, false, values.length, width, result.length}, BufferRef::input(2),
                  place_of(heads_), place_of(value_grads_), 1, spec);
   }
   bool is_made() const { return made_; }
@@ -178,11 +179,11 @@ class NarrowValuesBackward final : public NarrowAttention {
 
  private:
   const Scratch values_, heads_, value_grads_;
-  Call by_attention_, by_values_;
+  DnnlCall by_attention_, by_values_;
   bool made_;
 };
 
-// The kernel, where oneDNN has its products.
+// Makes the kernel; null if oneDNN lacks one of its products.
 template <typename K, typename... Parts>
 std::unique_ptr<Kernel> make_whole(StepSpec &spec, const Parts &...parts) {
   StepSpec answered = spec;
@@ -193,20 +194,20 @@ std::unique_ptr<Kernel> make_whole(StepSpec &spec, const Parts &...parts) {
 }
 
 std::unique_ptr<Kernel> make_scores(StepSpec &spec) {
-  return make_whole<NarrowScores>(spec, ScoreParts(spec.attrs_as<A>(), spec.inputs, 0));
+  return make_whole<NarrowScores>(spec, ScoreProjections(spec.attrs_as<A>(), spec.inputs, 0));
 }
 std::unique_ptr<Kernel> make_scores_backward(StepSpec &spec) {
-  return make_whole<NarrowScoresBackward>(spec, ScoreParts(spec.attrs_as<A>(), spec.inputs, 1));
+  return make_whole<NarrowScoresBackward>(spec, ScoreProjections(spec.attrs_as<A>(), spec.inputs, 1));
 }
 std::unique_ptr<Kernel> make_values(StepSpec &spec) {
   const auto &a = spec.attrs_as<A>();
   return make_whole<NarrowValues>(spec, values_of(a, spec.inputs[0].shape),
-                                  PartOf(spec.outputs[0].shape, a.heads, 1, 0));
+                                  ProjectionPart(spec.outputs[0].shape, a.heads, 1, 0));
 }
 std::unique_ptr<Kernel> make_values_backward(StepSpec &spec) {
   const auto &a = spec.attrs_as<A>();
   return make_whole<NarrowValuesBackward>(spec, values_of(a, spec.inputs[1].shape),
-                                          PartOf(spec.inputs[0].shape, a.heads, 1, 0));
+                                          ProjectionPart(spec.inputs[0].shape, a.heads, 1, 0));
 }
 
 #define COHORT_NARROW_ATTENTION(op, make) \

@@ -9,7 +9,8 @@
 namespace cohort {
 namespace {
 
-// Row r of the output is the product of one row of each input: the digits of r, the last input's fastest.
+// Row r of the output is the product of one row of each input; the digits of r give the rows, the last input's
+// fastest.
 template <typename C>
 class KhatriRao final : public Kernel {
  public:

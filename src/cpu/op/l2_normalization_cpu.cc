@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/partial_sums.hpp"
@@ -14,10 +14,10 @@ namespace {
 
 using A = L2NormalizationAttrs;
 
-struct Extent {
+struct L2NormExtent {
   int64_t outer, length, inner;
 
-  Extent(const A &a, const Shape &data) {
+  L2NormExtent(const A &a, const Shape &data) {
     const int rank = data.rank();
     outer = data.size(0, a.mode == A::kSpatial ? 2 : 1);
     length = a.mode == A::kInstance ? data.size(1, rank) : a.mode == A::kChannel ? data[1] : data.size(2, rank);
@@ -51,7 +51,7 @@ class Body {
   }
 
  private:
-  const Extent e_;
+  const L2NormExtent e_;
   const C eps_;
 };
 

@@ -14,11 +14,11 @@
 namespace cohort {
 namespace {
 
-struct Extent {
+struct LayerNormExtent {
   int64_t outer, cols, inner;
 };
 
-Extent extent_of(const LayerNormAttrs &a, const Shape &data) {
+LayerNormExtent extent_of(const LayerNormAttrs &a, const Shape &data) {
   const int axis = normalize_axis(a.axis, data.rank(), "LayerNorm");
   return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
 }
@@ -76,7 +76,7 @@ class LayerNormForward final : public Kernel {
   template <typename T>
   void columns(const Args &args, const Lane &lane) const {
     using C = typename Accumulator<T>::type;
-    const Extent e = extent_;
+    const LayerNormExtent e = extent_;
     const T *data = args.in<T>(0), *gamma = args.in<T>(1), *beta = args.in<T>(2);
     T *result = args.out<T>(0), *mean_out = args.out<T>(1), *std_out = args.out<T>(2);
     const C eps = C(eps_);
@@ -99,13 +99,13 @@ class LayerNormForward final : public Kernel {
     });
   }
 
-  const Extent extent_;
+  const LayerNormExtent extent_;
   const double eps_;
   const Dtype dtype_;
   void (*const rows_)(const float *, const float *, const float *, float *, int64_t, int64_t, float, float *, float *);
 };
 
-// dx of one row, and its share of the gradients of gamma and beta added to sums.
+// Computes dx of one row, and adds its share of the gradients of gamma and beta to sums.
 struct NormRowBackward {
   static void run(const float *dy, const float *x, const float *gamma, float mean, float std, int64_t cols, float *dx,
                   float *dgamma, float *dbeta) {
@@ -123,9 +123,9 @@ struct NormRowBackward {
   }
 };
 
-// Inputs: head gradients (1 or 3, the first counts), data, gamma, mean, std. Gradients of gamma and beta are summed
-// over rows in kParts parts, whatever the number of threads, and then over the parts. dx may not be dy (no such pair is
-// declared in-place).
+// Inputs: head gradients (1 or 3, of which the first counts), data, gamma, mean, std. Gradients of gamma and beta are
+// summed over rows in kParts parts, whatever the number of threads, and then over the parts. dx may not be dy (no
+// such pair is declared in-place).
 class LayerNormBackward final : public Kernel {
  public:
   explicit LayerNormBackward(StepSpec &spec)
@@ -177,7 +177,7 @@ class LayerNormBackward final : public Kernel {
   template <typename T>
   void columns(const Args &args, const Lane &lane) const {
     using C = typename Accumulator<T>::type;
-    const Extent e = extent_;
+    const LayerNormExtent e = extent_;
     const T *head = args.in<T>(0), *data = args.in<T>(first_), *gamma = args.in<T>(first_ + 1);
     const T *means = args.in<T>(first_ + 2), *stds = args.in<T>(first_ + 3);
     T *grad = args.out<T>(0), *dgamma = args.out<T>(1), *dbeta = args.out<T>(2);
@@ -215,7 +215,7 @@ class LayerNormBackward final : public Kernel {
   }
 
   const int first_;
-  const Extent extent_;
+  const LayerNormExtent extent_;
   const Dtype dtype_;
   void (*const row_)(const float *, const float *, const float *, float, float, int64_t, float *, float *, float *);
 };

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates that optimizers alone run: those whose learning rate goes by the norms of a whole weight and its gradient,
-// and those that draw noise.
+// The kernels of kernels/layer_update_kernels.hpp on the CPU.
 #include <algorithm>
 #include <vector>
 
-#include "cpu/op/one_update.hpp"
-#include "device/kernel_table.hpp"
+#include "cpu/op/weight_update.hpp"
+#include "kernels/layer_update_kernels.hpp"
 #include "kernels/partial_sums.hpp"
-#include "op/random_math.hpp"
 
 namespace cohort {
 namespace {
 
-constexpr int64_t kPartElements = 32768;  // summed by one thread: sums are the same with any number of threads
+constexpr int64_t kPartElements = 32768;  // summed by one thread: sums do not depend on the number of threads
 
-// Inputs: weight, gradient, states. Sums of squares are made part by part, and then added up in order.
+// Inputs: weight, gradient, states. Sums of squares are computed part by part, then added in order.
 template <typename Rule, typename Scale, typename C>
 class LayerUpdate final : public Kernel {
  public:
@@ -63,27 +61,20 @@ class LayerUpdate final : public Kernel {
       for (size_t i = 0; i < load_.size(); ++i) load_[i](args.inputs[i], at, in[i], count);
       sum.weight += sum_over<double>(count, [&](int64_t k) { return double(in[0][k]) * double(in[0][k]); });
       sum.gradient += sum_over<double>(count, [&](int64_t k) {
-        C states[Rule::kStates + 1];
-        for (int s = 0; s < Rule::kStates; ++s) states[s] = in[2 + s][k];
-        const auto seen = double(Rule::template seen<C>(in[1][k], states, numbers));
+        const double seen = gradient_for_norm<Rule, C>(
+            in[1][k], [&](int s) { return in[2 + s][k]; }, numbers);
         return seen * seen;
       });
     }
     return sum;
   }
 
-  const OneUpdate<C> update_;
+  const WeightUpdateLoop<C> update_;
   const int64_t count_, num_parts_;
   std::vector<LoadBlock> load_;
 };
 
-template <typename Rule, typename Scale>
-std::unique_ptr<Kernel> make_layer_update(StepSpec &spec) {
-  if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<LayerUpdate<Rule, Scale, double>>(spec);
-  return std::make_unique<LayerUpdate<Rule, Scale, float>>(spec);
-}
-
-// Inputs: weight and gradient. The noise of an element goes by its place in the parameter, however that is cut.
+// Inputs: weight and gradient.
 template <typename C>
 class NoisyUpdate final : public Kernel {
  public:
@@ -99,13 +90,11 @@ class NoisyUpdate final : public Kernel {
         const int64_t count = std::min(kPointwiseBlock, end - at);
         load_(args.inputs[0], at, weight, count);
         load_(args.inputs[1], at, grad, count);
-        C noise[kPerBlock];
+        WeightNoise<C> noise;
         for (int64_t k = 0; k < count; ++k) {
-          const auto place = uint64_t(numbers.first + at + k);
-          if (k == 0 || place % kPerBlock == 0) {
-            normals_of(Philox::at(numbers.seed, place / kPerBlock, numbers.draw), noise);
-          }
-          weight[k] = update::Sgld::of<C>(weight[k], grad[k], noise[place % kPerBlock], numbers);
+          const auto position = uint64_t(numbers.first + at + k);
+          if (k == 0 || position % noise.kPerBlock == 0) noise.draw(position, numbers);
+          weight[k] = update::Sgld::of<C>(weight[k], grad[k], noise.at(position), numbers);
         }
         store_(weight, args.outputs[0], at, count);
       }
@@ -113,31 +102,18 @@ class NoisyUpdate final : public Kernel {
   }
 
  private:
-  static constexpr int kPerBlock = sizeof(C) == sizeof(float) ? 4 : 2;  // see normals_of()
   const int64_t count_;
   const LoadBlock load_;
   const StoreBlock store_;
 };
 
-std::unique_ptr<Kernel> make_noisy_update(StepSpec &spec) {
-  if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<NoisyUpdate<double>>(spec);
-  return std::make_unique<NoisyUpdate<float>>(spec);
-}
-
-using update::Gathered;
-using update::LarsScale;
-using update::LbsgdScale;
-using update::Sgd;
-using update::SgdMom;
-using update::Single;
-#define COHORT_CPU_LAYER_UPDATE(op, ...) \
-  COHORT_KERNEL_BY(cpu, op, make_layer_update<__VA_ARGS__>).output_dtypes(kFloatTypes)
-COHORT_CPU_LAYER_UPDATE(_lars_update, Single<Sgd>, LarsScale);
-COHORT_CPU_LAYER_UPDATE(_lars_mom_update, Single<SgdMom>, LarsScale);
-COHORT_CPU_LAYER_UPDATE(_lbsgd_update, Single<Sgd>, LbsgdScale);
-COHORT_CPU_LAYER_UPDATE(_lbsgd_mom_update, Single<SgdMom>, LbsgdScale);
-COHORT_CPU_LAYER_UPDATE(_gathered_lbsgd_update, Gathered, LbsgdScale);
-COHORT_KERNEL_BY(cpu, _sgld_update, make_noisy_update).output_dtypes(kFloatTypes);
+struct CpuLayerUpdates {
+  template <typename Rule, typename Scale, typename C>
+  using LayerUpdate = cohort::LayerUpdate<Rule, Scale, C>;
+  template <typename C>
+  using NoisyUpdate = cohort::NoisyUpdate<C>;
+};
+const bool registered = (register_layer_update_kernels<CpuLayerUpdates>(), true);
 
 }  // namespace
 }  // namespace cohort

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LeakyReLU: element by element in whatever layout the data lie (layouts of activations hold no padding), but for
-// prelu, whose slopes belong to channels and which wants row-major data.
+// LeakyReLU: element by element in any layout (layouts of activations hold no padding), except prelu, which has a
+// slope per channel and needs row-major data.
 #include "op/leaky_relu.hpp"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kGrain = 4096;
 
-// The function, and the gradient from that of the output and from the data, or from the output of leaky with a slope
-// that keeps signs. The others have slopes that are arrays.
+// The function; and its gradient, from the gradient of the output and from the data, or from the output for leaky
+// with a slope that keeps signs. The other kinds have arrays of slopes.
 PointwiseCall call_of(const LeakyReLUAttrs &a, bool is_backward) {
   using P = PointwiseCode;
   const auto call = [&](P forward, P backward) {
@@ -38,8 +38,8 @@ PointwiseCall call_of(const LeakyReLUAttrs &a, bool is_backward) {
   throw Error(Code::kInternal, text("LeakyReLU: there is no type ", int(a.act_type)));
 }
 
-// rrelu: the slopes are its second output. In training that of element i of run r is number i of stream r, else their
-// mean; 1 above zero.
+// rrelu: the slopes are its second output. In training the slope of element i of run r is number i of stream r, else
+// their mean; above zero it is 1.
 class RandomForward final : public Kernel {
  public:
   explicit RandomForward(StepSpec &spec)
@@ -80,7 +80,7 @@ class RandomForward final : public Kernel {
   const bool is_train_;
 };
 
-// Inputs: head gradients of both outputs, of which none flows through the slopes; the slopes.
+// Inputs: head gradients of both outputs (no gradient flows through the slopes); the slopes.
 class RandomBackward final : public Kernel {
  public:
   explicit RandomBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), count_(spec.inputs[0].shape.size()) {
@@ -105,7 +105,7 @@ class RandomBackward final : public Kernel {
   const int64_t count_;
 };
 
-// Where element i of (outer, channels, inner) finds its slope: at i / inner % channels.
+// The slope of element i of (outer, channels, inner) is at i / inner % channels.
 struct Slopes {
   int64_t outer, channels, inner;
 };
@@ -160,7 +160,7 @@ class PreluBackward final : public Kernel {
       const T *head = args.in<T>(0), *x = args.in<T>(1), *gamma = args.in<T>(2);
       T *dx = args.out<T>(0), *dgamma = args.out<T>(1);
       const Slopes s = slopes_;
-      // The sum over head * x below zero of a channel is read before dx, which may be head, is written.
+      // Reads the sum over head * x below zero of a channel before it writes dx, which may be head.
       parallel_for(lane, s.channels, 1 + kGrain / (s.outer * s.inner + 1), [=](int64_t begin, int64_t end) {
         for (int64_t c = begin; c < end; ++c) {
           const C slope = cast_element<C>(gamma[c]);

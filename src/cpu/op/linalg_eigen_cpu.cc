@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/op/tridiagonal_eigen.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linalg_loops.hpp"
@@ -22,11 +22,12 @@ using Eight [[gnu::vector_size(64), gnu::aligned(8), gnu::may_alias]] = double;
 constexpr int64_t kEight = 8;
 Eight *eights(double *x) { return reinterpret_cast<Eight *>(x); }
 
-// Q^T a Q, tridiagonal, of a symmetric a (n, n), of which the lower triangle counts. Rows lie `step` apart, a multiple
-// of kEight. Reflection i takes row i to 0 but for its element i - 1; it is left there, and changes the matrix above
-// that row, by a -= v w^T + w v^T, in the pass that multiplies it with the next reflection's vector.
+// Computes Q^T a Q, which is tridiagonal, of a symmetric a (n, n) whose lower triangle is read. Rows lie `step`
+// apart, a multiple of kEight. Reflection i makes row i 0 except its element i - 1. It is stored in row i, and
+// changes the matrix above that row by a -= v w^T + w v^T, in the same pass that multiplies the matrix by the next
+// reflection's vector.
 struct Tridiagonalize {
-  // diagonal (n), beside (n - 1), taus (n); room for 4 * step elements.
+  // Writes diagonal (n), beside (n - 1) and taus (n); room has 4 * step elements.
   static void run(double *a, int64_t n, int64_t step, double *diagonal, double *beside, double *taus, double *room) {
     std::fill_n(room, 4 * step, 0.0);
     double *v = room, *const w = room + step, *x = room + 2 * step, *const y = room + 3 * step;
@@ -35,7 +36,7 @@ struct Tridiagonalize {
       for (int64_t j = 0; j <= i; ++j) row[j] -= v[i] * w[j] + w[i] * v[j];
       diagonal[i] = row[i];
       if (i == 0) return;
-      const double tau = taus[i] = linalg::make_reflection(i, row, i - 1, beside + i - 1);
+      const double tau = taus[i] = linalg::make_reflection<CpuBackend>(i, row, i - 1, beside + i - 1);
       std::copy_n(row, i, x);
       std::fill(x + i, x + step, 0.0);
       std::fill_n(y, step, 0.0);
@@ -56,7 +57,7 @@ struct Tridiagonalize {
   }
 
  private:
-  // Rows [r, r + kRows), up to the end of the block of kEight on the diagonal, which is kept whole.
+  // Computes rows [r, r + kRows), up to the end of the block of kEight on the diagonal, which is kept complete.
   template <int kRows>
   static void pass(double *rows, int64_t step, int64_t r, double *v, double *w, double *x, double *y) {
     Eight sums[kRows] = {};
@@ -83,15 +84,15 @@ struct Tridiagonalize {
   }
 };
 
-// To tridiagonal form by reflections, and from there by divide and conquer. Works in double, on a matrix whose largest
-// element is between 1/2 and 1.
+// Reduces the matrix to tridiagonal form by reflections, then solves that by divide and conquer. Works in double, on
+// a matrix scaled so that its largest element is between 1/2 and 1.
 template <typename C>
-class Syevd {
+class SyevdDivideAndConquer {
  public:
-  explicit Syevd(const StepSpec &spec)
+  explicit SyevdDivideAndConquer(const StepSpec &spec)
       : e_(spec.inputs[0].shape),
         step_((e_.cols + kEight - 1) / kEight * kEight),
-        num_rooms_(rooms(spec, e_.count, 0)) {}
+        num_rooms_(CpuBackend::num_slots(spec, e_.count, 0)) {}
   size_t extra() const { return size_t(num_rooms_ * room()) * (sizeof(double) / sizeof(C)); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t work = 10 * e_.area() * e_.cols;
@@ -104,11 +105,12 @@ class Syevd {
   }
 
  private:
-  // The matrix, diagonals and tau; then what either step needs.
+  // Scratch memory: the matrix, diagonals and tau; then the memory of either step.
   int64_t room() const {
     return whole_lines(
         e_.cols * step_ + 3 * step_ +
-        std::max(TridiagonalEigen::room(e_.cols) + e_.area() + Reflections<double>::room(e_.cols), 4 * step_));
+        std::max(TridiagonalEigen::room(e_.cols) + e_.area() + Reflections<CpuBackend, double>::room(e_.cols),
+                 4 * step_));
   }
 
   void decompose(int64_t index, const C *from, double *a, C *vectors, C *values) const {
@@ -123,7 +125,7 @@ class Syevd {
     turn_back(a, taus, u, rest);
     write(diagonal, exponent, u, reinterpret_cast<int64_t *>(rest), vectors, values);
   }
-  // Returns the power of 2 by which all is divided.
+  // Returns the exponent of the power of 2 by which everything is divided.
   int load(const C *from, int64_t index, double *a) const {
     const int64_t n = e_.cols;
     double top = 0;
@@ -138,23 +140,25 @@ class Syevd {
     if (!finite) throw Error(Code::kExecution, text("A: expected finite numbers, found others in matrix ", index));
     int exponent = 0;
     std::frexp(top, &exponent);
-    // In two steps: neither 2^1024 nor 2^-1074 has an inverse.
+    // In two steps, because neither 2^1024 nor 2^-1074 has an inverse.
     const double half = std::ldexp(1.0, -(exponent / 2)), rest = std::ldexp(1.0, -(exponent - exponent / 2));
     for (int64_t i = 0; i < n; ++i) {
       double *const row = a + i * step_;
       for (int64_t j = 0; j <= i; ++j) row[j] = double(from[i * n + j]) * half * rest;
       std::fill(row + i + 1, row + step_, 0.0);
-      for (int64_t j = i / kEight * kEight; j < i; ++j) a[j * step_ + i] = row[j];  // blocks on the diagonal are whole
+      for (int64_t j = i / kEight * kEight; j < i; ++j)
+        a[j * step_ + i] = row[j];  // completes the blocks on the diagonal
     }
     return exponent;
   }
-  // Rows of u, as vectors of the tridiagonal matrix, become those of the whole one.
+  // Transforms the rows of u from vectors of the tridiagonal matrix to vectors of the whole one.
   void turn_back(double *a, const double *taus, double *u, double *room) const {
     const int64_t n = e_.cols;
     for (int64_t first = 1; first < n; first += kTogether) {
       const int64_t last = std::min(first + kTogether, n), width = last - 1;
       for (int64_t i = first; i < last; ++i) std::fill(a + i * step_ + i, a + i * step_ + width, 0.0);
-      Reflections<double>(last - first, width, a + first * step_, step_, taus + first, room).apply(false, n, u, n);
+      Reflections<CpuBackend, double>(last - first, width, a + first * step_, step_, taus + first, room)
+          .apply(false, n, u, n);
     }
   }
   void write(const double *unordered, int exponent, const double *u, int64_t *order, C *vectors, C *values) const {
@@ -176,7 +180,7 @@ class Syevd {
   const int64_t step_, num_rooms_;
 };
 
-COHORT_KERNEL_BY(cpu, _linalg_syevd, make_compute<Syevd>);
+COHORT_KERNEL_BY(cpu, _linalg_syevd, make_compute<SyevdDivideAndConquer>);
 
 }  // namespace
 }  // namespace cohort

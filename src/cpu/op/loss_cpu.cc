@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses whose forward pass is simple: regression outputs, SVMOutput, softmax_cross_entropy; gradients of MakeLoss and
+// Losses with a simple forward pass: regression outputs, SVMOutput, softmax_cross_entropy; gradients of MakeLoss and
 // make_loss.
 #include <algorithm>
 #include <cmath>

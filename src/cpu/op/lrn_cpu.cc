@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// LRN of data as (batch, channels, places), in blocks of places, over which each loop runs.
+// LRN of data as (batch, channels, places), in blocks of places; each loop runs over a block.
 #include "op/lrn.hpp"
 
 #include <algorithm>
 #include <type_traits>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
@@ -29,8 +29,8 @@ struct Norm {
   }
 };
 
-// x^-0.75 = r^3 with r = x^-0.25, by Newton's steps from a start that the bits of x give. False: some x is not usual,
-// and its power is wrong.
+// x^-0.75 = r^3 with r = x^-0.25, by Newton's steps from an estimate based on the bits of x. False if some x is out
+// of the common range and its power wrong.
 struct UsualPower {
   static bool is_usual(float x) { return (x > 1e-30f) & (x < 1e30f); }
   static bool run(const float *x, int64_t count, float *y) {
@@ -70,12 +70,12 @@ class Lrn {
                    }
                  });
   }
-  // The neighbours of a channel.
+  // The channels over which the squares at a channel are summed.
   int64_t reach() const { return std::max<int64_t>(std::min<int64_t>((a_.nsize - 1) / 2, channels_ - 1), 0); }
   int64_t first_of(int64_t channel) const { return std::max<int64_t>(channel - reach(), 0); }
   int64_t behind_of(int64_t channel) const { return std::min<int64_t>(channel + reach() + 1, channels_); }
-  // norm = knorm + alpha / nsize * sum(x^2) and power = norm^-beta at a block of a channel; x points to the block in
-  // channel 0.
+  // Computes norm = knorm + alpha / nsize * sum(x^2) and power = norm^-beta for a block of a channel; x points to the
+  // block in channel 0.
   void norm_of(const C *x, int64_t channel, int64_t count, C *norm, C *power) const {
     const int64_t first = first_of(channel);
     norm_(x + first * places_, behind_of(channel) - first, places_, count, C(a_.knorm), C(a_.alpha) / C(a_.nsize),
@@ -123,12 +123,14 @@ class LrnForward : Lrn<C> {
   }
 };
 
-// dx = dy norm^-beta - 2 alpha beta / nsize x sum(dy x norm^(-beta - 1)), the sum over the neighbours.
+// dx = dy norm^-beta - 2 alpha beta / nsize x sum(dy x norm^(-beta - 1)), with the sum over the neighbours.
 template <typename C>
 class LrnBackward : Lrn<C> {
  public:
   using Lrn<C>::Lrn;
-  size_t extra() const { return size_t(this->num_blocks() * ring() * line()); }  // ratios of neighbours, of each block
+  size_t extra() const {
+    return size_t(this->num_blocks() * ring() * line());
+  }  // for each block, ratios of the neighbouring channels
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const C factor = 2 * C(this->a_.alpha) * C(this->a_.beta) / C(this->a_.nsize);
     this->blocks(lane, [&](int64_t index, int64_t sample, int64_t first, int64_t count) {
@@ -145,7 +147,8 @@ class LrnBackward : Lrn<C> {
             ratio[i] = dx[at + i] * x[at + i] / norm[i];
           }
         }
-        const int64_t done = c - ring() / 2, at = done * this->places_;  // all of its neighbours have ratios
+        const int64_t done = c - ring() / 2,
+                      at = done * this->places_;  // the ratios of all its neighbours are computed
         if (done < 0) continue;
         C sum[kBlock] = {};
         for (int64_t k = this->first_of(done); k < this->behind_of(done); ++k) {

@@ -15,11 +15,11 @@ std::vector<bool> reduced_of(const StepSpec &spec, const Shape &data) {
   return axes_to_reduce(spec.attrs_as<MomentsAttrs>().axes, false, data.rank(), "axes");
 }
 
-// In double, first the means and then the squares: a single pass would cancel. A unit of work is one result, or a block
-// of neighbouring ones where the innermost axis is kept.
-class Moments final : public Kernel {
+// In double, first the means and then the squares, because a single pass would cancel digits. A unit of work is one
+// result, or a block of neighbouring ones if the innermost axis is kept.
+class MomentsOfAxes final : public Kernel {
  public:
-  explicit Moments(const StepSpec &spec)
+  explicit MomentsOfAxes(const StepSpec &spec)
       : axes_(spec.inputs[0].shape, reduced_of(spec, spec.inputs[0].shape)),
         blocks_(axes_.inner_kept ? (axes_.inner + kPointwiseBlock - 1) / kPointwiseBlock : 1),
         load_(load_block(spec.inputs[0].dtype, Dtype::kFloat64)),
@@ -48,7 +48,8 @@ class Moments final : public Kernel {
     if (args.outputs[1]) store_(squares, args.outputs[1], at, results);
   }
 
-  // sums[i] += of(x, mean[i]) for all elements x of a unit; elements of a stretch go to the sums in turn.
+  // sums[i] += of(x, mean[i]) for all elements x of a unit. Contiguous elements are distributed over the sums in
+  // turn.
   template <typename Of>
   void add_up(const Args &args, int64_t kept, int64_t first, double *sums, Of &&of, const double *mean) const {
     const int64_t base = ReduceAxes::offset(axes_.kept, kept);
@@ -63,7 +64,8 @@ class Moments final : public Kernel {
       }
     }
   }
-  // Sums to means; those of a stretch to one, which all of them then hold.
+  // Divides sums to means. Partial sums of contiguous elements are combined into one mean, which is copied to all of
+  // them.
   void finish(double *sums, int64_t width) const {
     double divisor = double(axes_.num_dropped);
     if (!axes_.inner_kept) {
@@ -120,7 +122,7 @@ class MomentsBackward final : public Kernel {
   const StoreBlock store_;
 };
 
-COHORT_KERNEL(cpu, moments, Moments);
+COHORT_KERNEL(cpu, moments, MomentsOfAxes);
 COHORT_KERNEL(cpu, _backward_moments, MomentsBackward);
 
 }  // namespace

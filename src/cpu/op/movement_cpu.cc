@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that move elements, the same for all backends.
+// Kernels of src/kernels that move elements.
 #include "kernels/diag_kernels.hpp"
 #include "kernels/slice_kernels.hpp"
 #include "kernels/space_to_depth_kernels.hpp"

@@ -3,14 +3,14 @@
 
 #include <cmath>
 
-#include "cpu/op/one_update.hpp"
+#include "cpu/op/weight_update.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/partial_sums.hpp"
 
 namespace cohort {
 namespace {
 
-// Weights one after the other. Numbers that are arrays are the last inputs.
+// Updates weights one after the other. Learning rates and the like that are arrays are the last inputs.
 template <typename F, typename C, bool kMaster>
 class MultiUpdate final : public Kernel {
  public:
@@ -43,8 +43,8 @@ class MultiUpdate final : public Kernel {
  private:
   const bool preloaded_, rescales_;
   const int last_;
-  std::vector<OneUpdate<C>> updates_;
-  std::vector<UpdateNumbers<double>> numbers_;  // of each
+  std::vector<WeightUpdateLoop<C>> updates_;
+  std::vector<UpdateNumbers<double>> numbers_;  // per weight
 };
 
 template <typename F, bool kMaster>
@@ -55,8 +55,8 @@ std::unique_ptr<Kernel> make_multi(StepSpec &spec) {
   return std::make_unique<MultiUpdate<F, float, kMaster>>(spec);
 }
 
-// Both halves of a LAMB update of each weight, with its direction in the scratch memory between them. An optimizer,
-// which brings the numbers of a run, has one weight.
+// Both phases of a LAMB update of each weight, with the direction in scratch memory between them. An optimizer, which
+// passes the numbers of a run, has one weight.
 template <bool kMaster>
 class MultiLamb final : public Kernel {
  public:
@@ -71,10 +71,11 @@ class MultiLamb final : public Kernel {
       one.outputs = {direction};
       two.inputs = {weight, direction, source};
       two.outputs = {spec.outputs[w]};
-      halves_.push_back({OneUpdate<float>(one, best_version<UpdateBody<update::LambPhase1, float>>(), 2, false, 0, 0),
-                         OneUpdate<float>(two, best_version<UpdateBody<update::LambPhase2, float>>(), 0, kMaster, 0, 0),
-                         load_block(source.dtype, Dtype::kFloat32), weight.shape.size(),
-                         spec.attrs ? spec.attrs_as<MultiUpdateAttrs>().numbers(w) : UpdateNumbers<double>()});
+      halves_.push_back(
+          {WeightUpdateLoop<float>(one, best_version<UpdateBody<update::LambPhase1, float>>(), 2, false, 0, 0),
+           WeightUpdateLoop<float>(two, best_version<UpdateBody<update::LambPhase2, float>>(), 0, kMaster, 0, 0),
+           load_block(source.dtype, Dtype::kFloat32), weight.shape.size(),
+           spec.attrs ? spec.attrs_as<MultiUpdateAttrs>().numbers(w) : UpdateNumbers<double>()});
       spec.scratch_bytes = std::max(spec.scratch_bytes, direction.bytes());
     }
   }
@@ -100,7 +101,7 @@ class MultiLamb final : public Kernel {
  private:
   static constexpr size_t kPerWeight = kMaster ? 5 : 4;
   struct Halves {
-    OneUpdate<float> first, second;
+    WeightUpdateLoop<float> first, second;
     LoadBlock load;
     int64_t count;
     UpdateNumbers<double> numbers;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/multibox_anchors.hpp"
+#include "kernels/anchor_coding.hpp"
 
 #include <algorithm>
 
 #include "cpu/op/box_suppression.hpp"
-#include "cpu/op/compute_kernel.hpp"
-#include "cpu/op/ranked.hpp"
+#include "cpu/op/cpu_backend.hpp"
+#include "cpu/op/partial_sort.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 
 namespace cohort {
 namespace {
 
-// Each sample on its own. An object takes the anchor that overlaps it most, those that overlap most first; then an
-// anchor that overlaps some object by more than the threshold stands for the one that it overlaps most. Where overlaps
-// are equal, the first anchor and then the first object counts.
+// Computes each sample separately. First each object takes the anchor that overlaps it most, in the order of
+// decreasing overlap; then an anchor that overlaps some object by more than the threshold is matched to the object
+// that it overlaps most. Among equal overlaps, the first anchor and then the first object wins.
 template <typename C>
 class MultiBoxTarget {
  public:
@@ -58,8 +58,8 @@ class MultiBoxTarget {
     C *left, *top, *right, *bottom, *area;
   };
 
-  // Of each anchor: the largest overlap, with which object, and what the anchor is; background in the order of its
-  // score. Of each object: the anchor that it may take, and how far they overlap.
+  // Per anchor: the largest overlap, the object with which, and the anchor's role; and the background anchors in the
+  // order of their scores. Per object: the anchor that it may take, and their overlap.
   struct Work {
     Work(C *memory, int64_t anchors, int64_t objects)
         : candidates(reinterpret_cast<Ranked<C> *>(memory)),
@@ -106,7 +106,7 @@ class MultiBoxTarget {
     if (num > 0) {
       std::fill_n(work.overlap, anchors_, C(-1));
       std::fill_n(work.object, anchors_, -1);
-      for (int64_t k = 0; k < num; ++k) meet(columns, work, label + k * width_ + 1, k);
+      for (int64_t k = 0; k < num; ++k) compare_with_anchors(columns, work, label + k * width_ + 1, k);
       int64_t taken = take_best(columns, work, label, num);
       if (a_.overlap_threshold > 0) taken += take_overlapping(work);
       if (a_.negative_mining_ratio > 0) {
@@ -124,7 +124,7 @@ class MultiBoxTarget {
     }
   }
 
-  void meet(const Anchors &columns, const Work &work, const C *corners, int64_t k) const {
+  void compare_with_anchors(const Anchors &columns, const Work &work, const C *corners, int64_t k) const {
     const Box<C> box = box_of(corners, false);
     const C area = area_of(box);
     C best = 0;
@@ -144,7 +144,7 @@ class MultiBoxTarget {
     work.best_anchor[k] = int32_t(at);
   }
 
-  // Returns how many anchors were taken.
+  // Matches objects to anchors; returns how many anchors were taken.
   int64_t take_best(const Anchors &columns, const Work &work, const C *label, int64_t num) const {
     for (int64_t taken = 0;; ++taken) {
       int64_t k = -1;
@@ -190,7 +190,8 @@ class MultiBoxTarget {
     return taken;
   }
 
-  // The anchors that look least like background, among those that overlap no object, are the background to learn from.
+  // Chooses the background anchors to learn from: of the anchors that overlap no object, those that look least like
+  // background.
   void mine(const Work &work, const C *scores, int64_t taken) const {
     int64_t count = 0;
     for (int64_t j = 0; j < anchors_; ++j) {
@@ -208,7 +209,7 @@ class MultiBoxTarget {
   const int64_t batch_, anchors_, objects_, width_, classes_, threads_;
 };
 
-// Rows of class, score and corners: of all anchors first, then those of objects alone at the front, then in order.
+// Rows of class, score and corners: first for all anchors, then the objects' rows are moved to the front and sorted.
 template <typename C>
 class MultiBoxDetection {
  public:

@@ -3,8 +3,8 @@
 
 namespace cohort::dnn {
 
-std::optional<Call> narrow_product(const NarrowProduct &p, Dtype dtype, Place a, Place b, Place c, float factor,
-                                   StepSpec &spec) {
+std::optional<DnnlCall> narrow_product(const NarrowProduct &p, Dtype dtype, BufferRef a, BufferRef b, BufferRef c,
+                                       float factor, StepSpec &spec) {
   const auto matrices = [&](int64_t rows, int64_t columns, bool transposed) {
     return ordered({p.batch, rows, columns}, dtype, transposed ? Dims{0, 2, 1} : Dims{0, 1, 2});
   };
@@ -15,8 +15,8 @@ std::optional<Call> narrow_product(const NarrowProduct &p, Dtype dtype, Place a,
   const auto pd =
       attempt([&] { return forward_desc<dnnl::matmul>(engine(), attributes(post), left, right, Desc(), result); });
   if (!pd || is_reference(*pd)) return std::nullopt;
-  return Call(*pd, name_of(spec), {{DNNL_ARG_SRC, left, a}, {DNNL_ARG_WEIGHTS, right, b}, {DNNL_ARG_DST, result, c}},
-              spec);
+  return DnnlCall(*pd, name_of(spec),
+                  {{DNNL_ARG_SRC, left, a}, {DNNL_ARG_WEIGHTS, right, b}, {DNNL_ARG_DST, result, c}}, spec);
 }
 
 }  // namespace cohort::dnn

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/dtype_cast.hpp"
+#include "cpu/op/partial_sort.hpp"
 #include "cpu/op/pointwise_loops.hpp"
-#include "cpu/op/ranked.hpp"
 #include "cpu/op/sort_words.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/simd.hpp"
@@ -16,7 +16,7 @@
 namespace cohort {
 namespace {
 
-// Loops over elements of a line that lie `stride` apart: contiguous ones as vectors.
+// Loops over elements of a line that lie `stride` apart; contiguous ones are vectorised.
 template <typename Fn>
 void each_of_line(int64_t stride, int64_t count, const Fn &fn) {
   if (stride == 1) {
@@ -39,7 +39,7 @@ struct LoadWords {
   }
 };
 
-// Whether the elements can be made of the bits again.
+// Whether elements can be restored from the sorted bits.
 template <typename T, bool kAscend>
 struct LoadBits {
   using Key = KeyOf<T>;
@@ -69,8 +69,9 @@ struct StoreBits {
   }
 };
 
-// Lines of an array, each in a piece of scratch that its thread owns: as words, as pairs of an element and its index
-// where the two are no word, or, where the elements alone are asked for and most of them, as bits of these.
+// Sorts lines of an array, each in scratch memory of its thread: as words; as pairs of an element and its index, if
+// both together do not fit into a word; or, where only elements are requested and most of them, as the bits of
+// elements.
 template <typename T>
 class Order final : public Kernel {
  public:
@@ -182,7 +183,7 @@ class Order final : public Kernel {
   size_t piece_bytes_;
 };
 
-// Each head gradient goes where its element came from.
+// Adds each head gradient to the element that it came from.
 template <typename T>
 class OrderBackward final : public Kernel {
  public:

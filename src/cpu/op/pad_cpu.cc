@@ -11,12 +11,12 @@
 namespace cohort {
 namespace {
 
-// One axis: where each padded element comes from, and for each element of data the padded ones that come from it.
+// One axis: the source of each padded element, and for each element of data the padded elements that copy it.
 struct PaddedAxis {
   std::vector<int64_t> from;        // -1: the constant
-  std::vector<int64_t> first, all;  // those of element i: all[first[i]] to all[first[i + 1]]
+  std::vector<int64_t> first, all;  // copies of element i: all[first[i]] to all[first[i + 1]]
 
-  int64_t before;  // the data themselves are behind as many
+  int64_t before;  // number of padded elements before the data
 
   PaddedAxis(PadAttrs::Mode mode, int64_t before, int64_t length, int64_t padded)
       : first(size_t(length) + 1, 0), before(before) {

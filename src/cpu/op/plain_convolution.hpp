@@ -10,8 +10,8 @@
 
 namespace cohort {
 
-// Each is one pass over row-major arrays of floating type `dtype`; a null bias is none. Every output element is one sum
-// in a fixed order, so that results do not depend on the number of threads.
+// Each function is one pass over row-major arrays of floating type `dtype`; a null bias counts as zeros. Every output
+// element is one sum in a fixed order, so that results do not depend on the number of threads.
 void convolve(const ConvolutionSizes &s, Dtype dtype, const void *data, const void *weight, const void *bias,
               void *result, const Lane &lane);
 // `bias`, where given, is added to each channel of the data gradient (a deconvolution's bias).
@@ -20,18 +20,18 @@ void convolve_backward_data(const ConvolutionSizes &s, Dtype dtype, const void *
 void convolve_backward_weight(const ConvolutionSizes &s, Dtype dtype, const void *head, const void *data,
                               void *weight_grad, const Lane &lane);
 
-// Why oneDNN is not to make the weight's gradient of a backward step; empty: it may. At some borders it reads or writes
-// what is not its own (oneDNN 2.6).
+// Why oneDNN must not compute the weight's gradient of a backward step; empty if it may. At some borders it reads or
+// writes outside its arrays (oneDNN 2.6).
 std::string lacks_weight_gradient(const ConvolutionSizes &s, int num_axes, Dtype dtype);
 
-// How activations lie: channels side by side in runs, at each place of each sample. Steps are in elements.
+// The layout of activations: runs of contiguous channels at each place of each sample. Steps are in elements.
 struct ChannelRuns {
   int64_t run, run_step, batch_step;
   ConvolutionSizes::Axes step;
   int64_t channel(int64_t c) const { return c / run * run_step + c % run; }
 };
-// Sums of each channel of `values`, which has the sizes of the convolution's result or, of_data, of its data, and lies
-// row-major or as `runs` say.
+// Sums of each channel of `values`, which has the shape of the convolution's result or, of_data, of its data. It lies
+// row-major, or as `runs` says.
 void sum_channels(const ConvolutionSizes &s, Dtype dtype, bool of_data, const void *values, void *sums,
                   const Lane &lane);
 void sum_channels(const ConvolutionSizes &s, const ChannelRuns &runs, Dtype dtype, bool of_data, const void *values,

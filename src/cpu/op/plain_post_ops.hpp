@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Post-operations that a primitive could not do, and those of layers that oneDNN lacks.
+// Post-operations as loops: those that a primitive cannot do, and those of layers that oneDNN lacks.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace cohort {
 
-// Does post-operations on `count` elements of `result` in place. Addends are args.inputs from `first_extra` on, and lie
-// as the result does.
+// Applies post-operations to `count` elements of `result` in place. Addends are args.inputs from `first_extra` on, in
+// the layout of the result.
 void apply_post_ops(const std::vector<PostOp> &post, Dtype dtype, void *result, int64_t count, const Args &args,
                     int first_extra, const Lane &lane);
 

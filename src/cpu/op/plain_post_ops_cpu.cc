@@ -10,14 +10,14 @@
 namespace cohort {
 namespace {
 
-// Of the result and, in a sum, the addend.
+// Applies a post-operation to an element of the result and, for a sum, the addend.
 PointwiseCall call_of(const PostOp &op) {
   if (op.kind == PostOp::Kind::kSum) return {PointwiseCode::kAdd, 0, 1};
   if (op.kind == PostOp::Kind::kClip) return {PointwiseCode::kClip, 0, -1, -1, op.low, op.high};
   return activation_call(op.activation);
 }
 
-// 16-bit floats go through blocks of C.
+// Converts 16-bit floats to C block by block.
 template <typename C>
 void apply(const PointwiseCall &call, Dtype dtype, void *result, const void *addend, int64_t count, const Lane &lane) {
   const auto loop = pointwise_loop<C>(call.code);

@@ -12,20 +12,21 @@ namespace cohort {
 namespace {
 
 template <typename C>
-struct Call {
+struct LoopCall {
   PointwiseLoop<C> loop;
   int operands[3];
   int output;
   C s, t;
 };
 
-// A range of elements is computed call by call, the last output first: the first one may lie where an input is.
+// Computes a range of elements call by call, the last output first, because the first one may share memory with an
+// input.
 template <typename C>
 class Elementwise final : public Kernel {
  public:
   Elementwise(const StepSpec &spec, const std::vector<PointwiseCall> &calls)
       : count_(spec.outputs[0].shape.size()), compute_(dtype_of<C>()) {
-    const bool whole = !dtype_is_float(spec.outputs[0].dtype);  // integers take numbers without their fractions
+    const bool whole = !dtype_is_float(spec.outputs[0].dtype);  // integers use the integral part of scalars
     const auto number = [=](double value) { return cast_element<C>(whole ? std::trunc(value) : value); };
     for (int i = int(calls.size()); i-- > 0;) {
       if (!spec.wanted.empty() && !spec.wanted[size_t(i)]) continue;
@@ -48,7 +49,7 @@ class Elementwise final : public Kernel {
       if (!direct_) return run_converted(args, begin, end);
       if (calls_.size() == 1) return run_direct(args, calls_[0], begin, end - begin);
       for (int64_t i = begin; i < end; i += kSharedBlock) {
-        for (const Call<C> &call : calls_) run_direct(args, call, i, std::min(kSharedBlock, end - i));
+        for (const LoopCall<C> &call : calls_) run_direct(args, call, i, std::min(kSharedBlock, end - i));
       }
     });
   }
@@ -56,7 +57,7 @@ class Elementwise final : public Kernel {
  private:
   static constexpr int64_t kSharedBlock = 2048;  // calls that read the same operands find them in the cache
 
-  static void run_direct(const Args &args, const Call<C> &call, int64_t begin, int64_t count) {
+  static void run_direct(const Args &args, const LoopCall<C> &call, int64_t begin, int64_t count) {
     const auto operand = [&](int i) { return call.operands[i] < 0 ? nullptr : args.in<C>(call.operands[i]) + begin; };
     call.loop(operand(0), operand(1), operand(2), call.s, call.t, args.out<C>(call.output) + begin, count);
   }
@@ -65,7 +66,7 @@ class Elementwise final : public Kernel {
     C blocks[3][kPointwiseBlock];
     for (int64_t i = begin; i < end; i += kPointwiseBlock) {
       const int64_t count = std::min(kPointwiseBlock, end - i);
-      for (const Call<C> &call : calls_) {
+      for (const LoopCall<C> &call : calls_) {
         for (int k = 0; k < 3; ++k) {
           const int input = call.operands[k];
           if (input >= 0) load_[size_t(input)](args.inputs[input], i, blocks[k], count);
@@ -78,9 +79,9 @@ class Elementwise final : public Kernel {
 
   const int64_t count_;
   const Dtype compute_;
-  bool direct_ = true;  // all arrays have the type in which is computed
+  bool direct_ = true;  // all arrays have the type of computation
   bool expensive_ = false;
-  std::vector<Call<C>> calls_;
+  std::vector<LoopCall<C>> calls_;
   std::vector<LoadBlock> load_;
   std::vector<StoreBlock> store_;
 };

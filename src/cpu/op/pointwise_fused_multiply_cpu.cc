@@ -8,7 +8,7 @@ namespace cohort {
 namespace {
 
 #ifdef COHORT_SIMD_VERSIONS
-// Functors that call the standard library gain nothing from wider instructions.
+// Leaves out functors that call the standard library: wider instructions do not help them.
 template <typename F, int kOperands, bool kVector>
 PointwiseLoop<float> best_loop() {
   if constexpr (kVector) return best_version<pointwise::Body<F, float, kOperands>>();

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "cpu/op/fast_range.hpp"
 #include "cpu/op/pointwise_loops.hpp"
-#include "cpu/op/usual_numbers.hpp"
 #include "cpu/simd.hpp"
 
 namespace cohort {

@@ -11,12 +11,12 @@
 
 namespace cohort {
 
-// out[i] = functor(a[i], b[i], c[i], s, t) for i < count; operands that the functor has not are not read. out may be
-// any of a, b, c, but may not overlap them in another way.
+// out[i] = functor(a[i], b[i], c[i], s, t) for i < count; operands that the functor does not have are not read. out
+// may be any of a, b, c, but must not overlap them in another way.
 template <typename C>
 using PointwiseLoop = void (*)(const C *a, const C *b, const C *c, C s, C t, C *out, int64_t count);
 
-// C is float, double or int64_t. Null: the functor has no meaning of its own on integers (compute in double).
+// C is float, double or int64_t. Null if the functor is not defined on integers (compute in double).
 template <typename C>
 PointwiseLoop<C> pointwise_loop(PointwiseCode code);
 template <>
@@ -26,17 +26,17 @@ PointwiseLoop<double> pointwise_loop(PointwiseCode code);
 template <>
 PointwiseLoop<int64_t> pointwise_loop(PointwiseCode code);
 
-// Elements that a kernel takes at a time where it needs intermediate values: a few such blocks stay in the L1 cache.
+// Elements per block for kernels with intermediate values: a few such blocks stay in the L1 cache.
 constexpr int64_t kPointwiseBlock = 512;
 
-// Arrays of any type, to and from the type in which they are computed.
+// Convert blocks of arrays of any type to and from the type of computation.
 using LoadBlock = void (*)(const void *from, int64_t offset, void *to, int64_t count);
 using StoreBlock = void (*)(const void *from, void *to, int64_t offset, int64_t count);
 LoadBlock load_block(Dtype from, Dtype compute);  // compute: kFloat32, kFloat64 or kInt64
 StoreBlock store_block(Dtype compute, Dtype to);
 LoadBlock load_indices(Dtype from);  // labels, indices and lengths as int64_t, by to_index()
 
-// Elements below which another thread does not pay.
+// The fewest elements for which another thread pays.
 constexpr int64_t kCheapGrain = 32768;     // a few operations
 constexpr int64_t kExpensiveGrain = 4096;  // exp and the like
 

@@ -20,7 +20,7 @@ PointwiseLoop<int64_t> integer_loop() {
   }
 }
 
-// The others call the standard library.
+// Other functors call the standard library.
 template <typename F, int kOperands>
 PointwiseLoop<double> double_loop() {
   if constexpr (std::is_same_v<F, pointwise::Erfinv>) return best_version<pointwise::Body<F, double, kOperands>>();
@@ -35,7 +35,7 @@ struct ConvertBody {
   }
 };
 
-// 16-bit floats and int32 convert in vectors; the rest is rare.
+// 16-bit floats and int32 are converted in vectors; other types are rare.
 template <typename T>
 constexpr bool kIsUsual = kIsHalf<T> || std::is_same_v<T, int32_t>;
 template <typename U, typename T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling. Maxima and means of float32 through oneDNN in the layout in which the data lie, where its windows are ours;
-// all else as plain loops over row-major data.
+// Pooling. Maxima and means of float32 by oneDNN in the layout of the data, where its windows are the same; all else
+// as plain loops over row-major data.
 #include "kernels/pooling_windows.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace pooling;
 
 // ---- sums and norms of a line of places at a time ------------------------------------------------------------------
 
-// Calls fn(how far neighbours are apart), with a constant where that is usual: those loops are vectorised.
+// Calls fn(distance of neighbours), as a constant for common distances: those loops are vectorised.
 template <typename Fn>
 void with_step(int64_t step, Fn &&fn) {
   if (step == 1) return fn(std::integral_constant<int64_t, 1>());
@@ -63,12 +63,12 @@ struct GiveShares {
   }
 };
 
-// The elements of the windows of places [begin, end) of a line, the same one of all of them at a time: calls fn(first
-// place that has it, behind the last one, where it is in the data for the first one). Rows of windows are taken in
-// order, each of them from its end with `back`.
+// Iterates over the elements of the windows of places [begin, end) of a line, for all places together: calls fn(first
+// place that has the element, behind the last one, its offset in the data for the first one). Rows of windows are
+// taken in order, each of them from its end if `back`.
 template <typename Fn>
-void elements_of_line(const Windows &w, int64_t line, int64_t begin, int64_t end, bool back, Fn &&fn) {
-  const Window window = window_at(w, line * w.out[2]);
+void elements_of_line(const WindowGrid &w, int64_t line, int64_t begin, int64_t end, bool back, Fn &&fn) {
+  const WindowExtent window = window_at(w, line * w.out[2]);
   const int64_t stride = w.stride[2], width = w.in[2];
   for (int64_t i = window.begin[0]; i < window.end[0]; ++i) {
     for (int64_t j = window.begin[1]; j < window.end[1]; ++j) {
@@ -84,9 +84,9 @@ void elements_of_line(const Windows &w, int64_t line, int64_t begin, int64_t end
   }
 }
 
-constexpr int64_t kPlaces = 512;  // at once
+constexpr int64_t kPlaces = 512;  // places at once
 
-// Whether lines are long enough.
+// Whether lines are long enough for these loops.
 bool goes_by_lines(const PoolRun &pool) { return pool.type != PoolingAttrs::kMax && pool.windows.out[2] >= 8; }
 int power_of(const PoolRun &pool) { return pool.type == PoolingAttrs::kLp ? pool.p : 1; }
 
@@ -94,7 +94,7 @@ template <typename T>
 struct PoolLines {
   using Sum = typename Accumulator<T>::type;
   static void run(const PoolRun &pool, const T *x, T *y) {
-    const Windows &w = pool.windows;
+    const WindowGrid &w = pool.windows;
     Sum sums[kPlaces];
     for (int64_t line = 0; line < w.out[0] * w.out[1]; ++line) {
       for (int64_t begin = 0; begin < w.out[2]; begin += kPlaces) {
@@ -115,12 +115,12 @@ struct PoolLines {
   }
 };
 
-// sums: of the elements of the plane, zeros before.
+// Sums the elements of the plane; sums are zeros before.
 template <typename T>
 struct GiveLines {
   using Sum = typename Accumulator<T>::type;
   static void run(const PoolRun &pool, const T *dy, const T *x, const T *y, Sum *sums) {
-    const Windows &w = pool.windows;
+    const WindowGrid &w = pool.windows;
     Sum shares[kPlaces], norms[kPlaces];
     for (int64_t line = 0; line < w.out[0] * w.out[1]; ++line) {
       for (int64_t begin = 0; begin < w.out[2]; begin += kPlaces) {
@@ -144,7 +144,7 @@ struct GiveLines {
 template <typename T>
 void pool_forward(const PoolRun &pool, const T *data, T *result, const Lane &lane) {
   using Sum = typename Accumulator<T>::type;
-  const Windows &w = pool.windows;
+  const WindowGrid &w = pool.windows;
   const auto pool_lines = best_version<PoolLines<T>>();
   parallel_for(lane, w.planes, 1, [&](int64_t first, int64_t last) {
     for (int64_t plane = first; plane < last; ++plane) {
@@ -155,7 +155,7 @@ void pool_forward(const PoolRun &pool, const T *data, T *result, const Lane &lan
         continue;
       }
       for (int64_t place = 0; place < pool.num_places(); ++place) {
-        const Window window = window_at(w, place);
+        const WindowExtent window = window_at(w, place);
         Sum value = pool.type == PoolingAttrs::kMax && !window.has_zeros ? lowest<T>() : Sum(0);
         for_each_in(w, window, [&](int64_t at) {
           const Sum element = cast_element<Sum>(x[at]);
@@ -175,13 +175,13 @@ void pool_forward(const PoolRun &pool, const T *data, T *result, const Lane &lan
   });
 }
 
-// Of several maxima the first one in row-major order gets the gradient, but for Pooling_v1. `scratch` has one Sum an
+// The first of several maxima in row-major order gets the gradient; in Pooling_v1 all do. `scratch` has one Sum per
 // element.
 template <typename T>
 void pool_backward(const PoolRun &pool, const T *head, const T *data, const T *result, T *grad,
                    typename Accumulator<T>::type *scratch, const Lane &lane) {
   using Sum = typename Accumulator<T>::type;
-  const Windows &w = pool.windows;
+  const WindowGrid &w = pool.windows;
   const auto give_lines = best_version<GiveLines<T>>();
   parallel_for(lane, w.planes, 1, [&](int64_t first, int64_t last) {
     for (int64_t plane = first; plane < last; ++plane) {
@@ -193,7 +193,7 @@ void pool_backward(const PoolRun &pool, const T *head, const T *data, const T *r
       const bool by_lines = goes_by_lines(pool);
       if (by_lines) give_lines(pool, dy, x, y, sums);
       for (int64_t place = 0; !by_lines && place < pool.num_places(); ++place) {
-        const Window window = window_at(w, place);
+        const WindowExtent window = window_at(w, place);
         const Sum g = cast_element<Sum>(dy[place * w.out_step]);
         if (pool.type == PoolingAttrs::kMax) {
           if (w.v1) {  // all maxima get it
@@ -274,17 +274,17 @@ struct Problem {
   PoolWindow window;
 };
 
-// Empty where oneDNN's windows are not ours.
+// Empty if oneDNN's windows are different.
 std::optional<Problem> problem_of(const PoolingAttrs &a, const TensorSpec &data, const Shape &result) {
   const bool last = channels_last(a.layout);
   const PoolingWindow window = pooling_window(a, data.shape);
   const int first = spatial_axis(a.layout);
   Problem p;
-  bool beyond = false;  // a window reaches behind the padding: MXNet's mean then divides by less than the kernel
+  bool beyond = false;  // a window reaches beyond the padding: MXNet's mean then divides by less than the kernel
   for (size_t k = 0; k < window.kernel.size(); ++k) {
     const int64_t length = data.shape[first + int(k)], num = result[first + int(k)];
     const int64_t behind = (num - 1) * window.stride[k] + window.kernel[k] - length - window.pad[k];
-    // oneDNN wants each window to meet the data.
+    // oneDNN requires that each window overlaps the data.
     if (window.pad[k] >= window.kernel[k] || behind >= window.kernel[k]) return std::nullopt;
     if ((num - 1) * window.stride[k] - window.pad[k] >= length) return std::nullopt;
     beyond = beyond || behind > window.pad[k];
@@ -321,13 +321,13 @@ class PoolingForward final : public Kernel {
   using Pd = dnnl::pooling_forward::primitive_desc;
   PoolingForward(StepSpec &spec, const Problem &p, const Pd &pd, bool is_train, int num_threads)
       : problem_(p), pd_(pd), num_threads_(num_threads) {
-    std::vector<Operand> operands = {{DNNL_ARG_SRC, pd.src_desc(), Place::input(0)},
-                                     {DNNL_ARG_DST, pd.dst_desc(), Place::output(0)}};
+    std::vector<DnnlArg> operands = {{DNNL_ARG_SRC, pd.src_desc(), BufferRef::input(0)},
+                                     {DNNL_ARG_DST, pd.dst_desc(), BufferRef::output(0)}};
     if (is_train && !is_empty(pd.workspace_desc())) {
       operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(),
-                          Place::saved(book(spec.saved_bytes, pd.workspace_desc().get_size()))});
+                          BufferRef::saved(book(spec.saved_bytes, pd.workspace_desc().get_size()))});
     }
-    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    call_ = DnnlCall(pd, name_of(spec), std::move(operands), spec);
     spec.inputs[0].layout = layout_of(pd.src_desc(), p.plain_data);
     spec.outputs[0].layout = layout_of(pd.dst_desc(), p.plain_result);
   }
@@ -342,7 +342,7 @@ class PoolingForward final : public Kernel {
   const Problem problem_;
   const Pd pd_;
   const int num_threads_;
-  Call call_;
+  DnnlCall call_;
 };
 
 class PoolingBackward final : public Kernel {
@@ -350,13 +350,13 @@ class PoolingBackward final : public Kernel {
   PoolingBackward(StepSpec &spec, const PoolingForward &forward, const dnnl::pooling_backward::primitive_desc &pd,
                   int num_threads)
       : num_threads_(num_threads) {
-    std::vector<Operand> operands = {{DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Place::input(0)},
-                                     {DNNL_ARG_DIFF_SRC, pd.diff_src_desc(), Place::output(0)}};
+    std::vector<DnnlArg> operands = {{DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), BufferRef::input(0)},
+                                     {DNNL_ARG_DIFF_SRC, pd.diff_src_desc(), BufferRef::output(0)}};
     if (!is_empty(pd.workspace_desc())) {
-      operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), Place::saved(0)});
+      operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), BufferRef::saved(0)});
     }
-    call_ = Call(pd, name_of(spec), std::move(operands), spec);
-    spec.unread = {1, 2};  // the workspace knows where the maxima were
+    call_ = DnnlCall(pd, name_of(spec), std::move(operands), spec);
+    spec.unread = {1, 2};  // the workspace holds the positions of the maxima
     spec.inputs[0].layout = layout_of(pd.diff_dst_desc(), forward.problem().plain_result);
     spec.outputs[0].layout = layout_of(pd.diff_src_desc(), forward.problem().plain_data);
   }
@@ -367,7 +367,7 @@ class PoolingBackward final : public Kernel {
 
  private:
   const int num_threads_;
-  Call call_;
+  DnnlCall call_;
 };
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {

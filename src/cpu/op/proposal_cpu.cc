@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images are shared out.
+// Proposal and MultiProposal. Threads share out the images.
 #include "kernels/proposal_anchors.hpp"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "cpu/op/box_suppression.hpp"
-#include "cpu/op/compute_kernel.hpp"
-#include "cpu/op/ranked.hpp"
+#include "cpu/op/cpu_backend.hpp"
+#include "cpu/op/partial_sort.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 

@@ -15,7 +15,7 @@ namespace {
 using quantized::Bounds;
 using quantized::bytes_of;
 
-// The bounds of an array of floats, or of int32 that stand for floats.
+// The bounds of an array of floats, or of int32 that represent floats.
 template <typename T>
 Bounds bounds_of(const T *x, int64_t count, double unit) {
   T low = count > 0 ? x[0] : T(0), high = low;
@@ -26,7 +26,7 @@ Bounds bounds_of(const T *x, int64_t count, double unit) {
   return {float(double(low) * unit), float(double(high) * unit)};
 }
 
-// Bounds that an output has for these: as they are for uint8, whose numbers below 0 are cut off; even ones for int8.
+// The bounds of the output: as given for uint8, whose negative numbers are cut off; symmetric for int8.
 Bounds output_bounds(Dtype dtype, Bounds b) {
   if (dtype == Dtype::kUint8) return b;
   const float bound = larger_bound(b.low, b.high);
@@ -44,13 +44,13 @@ class Quantize final : public Kernel {
         given_(spec.op == "_contrib_quantize"),
         whole_steps_(spec.op != "_contrib_quantize_v2") {}
   void run(const Args &args, const Lane &lane) const override {
-    if (from_ == to_) {  // bytes already
+    if (from_ == to_) {  // already bytes
       std::copy_n(args.in<char>(0), count_, args.out<char>(0));
       if (attrs_.calibrated()) return write(args, {*attrs_.min_calib_range, *attrs_.max_calib_range});
       const float bound = to_ == Dtype::kUint8 ? 255.5f : 127.5f;
       return write(args, {to_ == Dtype::kUint8 ? 0 : -bound, bound});
     }
-    double unit = 1;  // what 1 of the data stands for
+    double unit = 1;  // the value of 1 in the data
     if (from_ == Dtype::kInt32) unit = quantum(from_, larger_bound(args.in<float>(1)[0], args.in<float>(2)[0]));
     Bounds bounds;
     if (given_) {
@@ -90,7 +90,7 @@ class Quantize final : public Kernel {
   const Dtype from_, to_;
   const int64_t count_;
   const bool given_;        // the bounds are inputs
-  const bool whole_steps_;  // 127 and 255 in place of 127.5 and 255.5: all forms but the second
+  const bool whole_steps_;  // 127 and 255 in place of 127.5 and 255.5: in all operators but the second
 };
 
 class QuantizeAsym final : public Kernel {

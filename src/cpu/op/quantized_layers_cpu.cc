@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers on bytes. Products are added up in int32 as whole numbers, so that results do not depend on the order.
+// Layers on bytes. Products are summed in int32 as integers, so that results do not depend on the order.
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/op/compute_kernel.hpp"
-//
+#include "cpu/op/cpu_backend.hpp"
 #include "kernels/quantized_kernels.hpp"
 
 namespace cohort {
@@ -12,12 +11,13 @@ namespace {
 
 float bound_at(const Args &args, int first) { return bounds_in(args, first).larger(); }
 
-// What a convolution and a fully connected layer have in common: inputs data, weight[, bias], and the bounds of each.
-class Products {
+// Types and bounds that a convolution and a fully connected layer have in common. Inputs: data, weight[, bias], and
+// the bounds of each.
+class QuantizedProductBounds {
  public:
-  Products(const StepSpec &spec, bool no_bias) : dtype_(spec.inputs[0].dtype), has_bias_(!no_bias) {}
+  QuantizedProductBounds(const StepSpec &spec, bool no_bias) : dtype_(spec.inputs[0].dtype), has_bias_(!no_bias) {}
   Dtype dtype() const { return dtype_; }
-  // The bias in units of the product, by channel; 0 without one.
+  // The bias of a channel in units of the product; 0 without one.
   int32_t bias(const Args &args, int64_t channel) const {
     if (!has_bias_) return 0;
     return product_bias(dtype_, bound_at(args, 3), bound_at(args, 5), args.in<int8_t>(2)[channel], bound_at(args, 7));
@@ -59,11 +59,11 @@ class QuantizedFullyConnected final : public Kernel {
   }
 
  private:
-  const Products products_;
+  const QuantizedProductBounds products_;
   const int64_t units_, features_, rows_;
 };
 
-// Up to three spatial axes; missing ones have length 1. A row of the output is added up at a time, a number of the
+// Up to three spatial axes; missing ones have length 1. Computes a row of the output at a time, one number of the
 // filter after the other.
 class QuantizedConvolution final : public Kernel {
  public:
@@ -113,8 +113,8 @@ class QuantizedConvolution final : public Kernel {
   }
 
  private:
-  struct Place {
-    int64_t outer, channel;  // steps of axis 0 and of the channels
+  struct WindowAxes {
+    int64_t outer, channel;  // strides of axis 0 and of the channels
     int64_t length[3], step[3];
   };
 
@@ -144,7 +144,7 @@ class QuantizedConvolution final : public Kernel {
     }
   }
 
-  // out[x] += weight * row[x * stride - pad + k * dilate], where that is inside.
+  // out[x] += weight * row[x * stride - pad + k * dilate], where that lies inside the row.
   template <typename T>
   void add_row(const T *row, int32_t weight, int64_t k, int32_t *out, int64_t out_step) const {
     const int64_t shift = k * dilate_[2] - pad_[2], stride = stride_[2], width = in_.length[2];
@@ -157,16 +157,16 @@ class QuantizedConvolution final : public Kernel {
     }
   }
 
-  const Products products_;
+  const QuantizedProductBounds products_;
   const int64_t groups_;
   int64_t batch_, in_channels_, out_channels_;
-  Place in_, out_, filter_;
+  WindowAxes in_, out_, filter_;
   int64_t stride_[3], dilate_[3], pad_[3];
 };
 
-class QuantizedEmbedding final : public Kernel {
+class QuantizedRows final : public Kernel {
  public:
-  explicit QuantizedEmbedding(const StepSpec &spec)
+  explicit QuantizedRows(const StepSpec &spec)
       : rows_(spec.inputs[1].shape[0]),
         width_(spec.inputs[1].shape[1]),
         count_(spec.inputs[0].shape.size()),
@@ -188,7 +188,12 @@ class QuantizedEmbedding final : public Kernel {
 
 COHORT_KERNEL(cpu, _contrib_quantized_fully_connected, QuantizedFullyConnected);
 COHORT_KERNEL(cpu, _contrib_quantized_conv, QuantizedConvolution);
-COHORT_KERNEL(cpu, _contrib_quantized_embedding, QuantizedEmbedding);
+COHORT_KERNEL(cpu, _contrib_quantized_embedding, QuantizedRows);
+
+const bool registered = [] {
+  register_quantized_kernels<CpuBackend>();
+  return true;
+}();
 
 }  // namespace
 }  // namespace cohort

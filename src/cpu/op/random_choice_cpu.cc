@@ -5,15 +5,17 @@
 #include <cstring>
 
 #include "base/dtype_cast.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/zipfian_kernels.hpp"
 #include "op/random_math.hpp"
 
 namespace cohort {
 namespace {
 
-// Sums of the probabilities up to each class, in which each number is searched.
+// Draws classes by searching each number in the cumulative probabilities.
 class Multinomial final : public Kernel {
  public:
   explicit Multinomial(StepSpec &spec)
@@ -57,7 +59,7 @@ class Multinomial final : public Kernel {
   StoreBlock store_log_ = nullptr;
 };
 
-// d log(p) = dp / p, of the classes that were chosen. Inputs: head gradients, data, numbers.
+// d log(p) = dp / p, for the classes that were drawn. Inputs: head gradients, data, numbers.
 class MultinomialBackward final : public Kernel {
  public:
   explicit MultinomialBackward(StepSpec &spec)
@@ -95,7 +97,7 @@ class MultinomialBackward final : public Kernel {
   const StoreBlock store_;
 };
 
-// An order by exchanges from the last part on, then one copy of each part.
+// Shuffles indices by exchanges from the last one on, then copies each part once.
 class Shuffle final : public Kernel {
  public:
   explicit Shuffle(StepSpec &spec)
@@ -119,55 +121,10 @@ class Shuffle final : public Kernel {
   const int64_t parts_, bytes_;
 };
 
-// Numbers that were drawn already are found in a table of the row's own, of twice as many places or more.
-class Zipfian final : public Kernel {
- public:
-  explicit Zipfian(StepSpec &spec)
-      : rows_(spec.outputs[0].shape[0]),
-        cols_(spec.outputs[0].shape[1]),
-        log_range_(std::log(double(spec.attrs_as<ZipfianAttrs>().range_max) + 1)),
-        range_(spec.attrs_as<ZipfianAttrs>().range_max) {
-    while (places_ < 2 * cols_) places_ *= 2;
-    spec.scratch_bytes = size_t(rows_ * places_) * sizeof(int32_t);
-  }
-  void run(const Args &args, const Lane &lane) const override {
-    const uint64_t seed = args.random->seed, stream = args.random->draws++;
-    parallel_for(lane, rows_, 1 + kExpensiveGrain / cols_, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const int64_t tries = draw_row(Dice(seed, stream, uint64_t(row) << 12), args.out<int64_t>(0) + row * cols_,
-                                       static_cast<int32_t *>(args.scratch) + row * places_);
-        if (args.outputs[1]) args.out<int64_t>(1)[row] = tries;
-      }
-    });
-  }
-
- private:
-  int64_t draw_row(Dice dice, int64_t *numbers, int32_t *table) const {
-    std::fill_n(table, places_, -1);
-    int64_t tries = 0;
-    for (int64_t found = 0; found < cols_;) {
-      const auto drawn = int64_t(std::exp(dice.unit() * log_range_)) - 1;
-      const auto number = int32_t(std::clamp<int64_t>(drawn, 0, range_ - 1));
-      ++tries;
-      size_t place = size_t(uint32_t(number) * 2654435761u) % size_t(places_);
-      while (table[place] >= 0 && table[place] != number) place = (place + 1) % size_t(places_);
-      if (table[place] == number) continue;
-      table[place] = number;
-      numbers[found++] = number;
-    }
-    return tries;
-  }
-
-  const int64_t rows_, cols_;
-  const double log_range_;
-  const int64_t range_;
-  int64_t places_ = 1;
-};
-
 COHORT_KERNEL(cpu, _sample_multinomial, Multinomial).dtypes(kFloatTypes);
 COHORT_KERNEL(cpu, _backward__sample_multinomial, MultinomialBackward);
 COHORT_KERNEL(cpu, _shuffle, Shuffle);
-COHORT_KERNEL(cpu, _sample_unique_zipfian, Zipfian);
+const bool registered = (register_zipfian_kernels<CpuBackend>(), true);
 
 }  // namespace
 }  // namespace cohort

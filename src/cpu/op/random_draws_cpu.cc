@@ -11,10 +11,10 @@
 namespace cohort {
 namespace {
 
-// Parameters of the numbers from one place on: those of the attributes, or elements of the inputs.
-class Parameters {
+// The parameters of a run of numbers: those of the attributes, or elements of the inputs.
+class DistributionParameters {
  public:
-  Parameters(const StepSpec &spec, bool are_arrays) {
+  DistributionParameters(const StepSpec &spec, bool are_arrays) {
     if (are_arrays) {
       for (const TensorSpec &in : spec.inputs) load_.push_back(load_block(in.dtype, Dtype::kFloat64));
       each_ = spec.outputs[0].shape.size() / std::max<int64_t>(spec.inputs[0].shape.size(), 1);
@@ -31,12 +31,12 @@ class Parameters {
 
  private:
   double values_[2] = {0, 0};
-  int64_t each_ = 1;  // so many numbers have the parameters of one element
+  int64_t each_ = 1;  // numbers that share the parameters of one element
   std::vector<LoadBlock> load_;
 };
 
-// Number i of draw r comes from stream r: from block i / (numbers of a block), or, where it takes bits as it needs
-// them, from blocks of its own.
+// Number i of draw r comes from stream r: from block i / (numbers of a block) or, for distributions that need a
+// varying number of bits, from blocks of its own.
 template <typename D, typename C>
 class Draw final : public Kernel {
  public:
@@ -95,7 +95,7 @@ class Draw final : public Kernel {
     }
   }
 
-  const Parameters parameters_;
+  const DistributionParameters parameters_;
   const int64_t count_;
   const C kept_;
   const StoreBlock store_;

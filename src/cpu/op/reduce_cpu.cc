@@ -24,7 +24,7 @@ class Reduce final : public Kernel {
   void run(const Args &args, const Lane &lane) const override { reducer_.run(args, 0, lane); }
 
  private:
-  const reduce::Reducer<C, Op<C>, ArraySource> reducer_;
+  const reduce::AxisReducer<C, Op<C>, ArraySource> reducer_;
 };
 
 template <template <typename> class Op>
@@ -54,7 +54,8 @@ std::unique_ptr<Kernel> make_reduce(StepSpec &spec) {
   return make_reduce_of<reduce::Sum>(spec, reduced, r.finish);
 }
 
-// A functor on the head gradient (and an element, and the result it went into), repeated over the reduced axes.
+// Applies a functor to the head gradient (and the element, and the result that it contributed to), repeated over the
+// reduced axes.
 template <typename C>
 class ReduceBackward final : public Kernel {
  public:
@@ -113,7 +114,8 @@ const bool reductions_registered = [] {
   return true;
 }();
 
-// ---- argmax, argmin, argmax_channel: the first one ----------------------------------------------------------------
+// ---- argmax, argmin, argmax_channel: the first of equal elements
+// ---------------------------------------------------
 
 template <typename T>
 auto number(T x) {
@@ -123,11 +125,12 @@ auto number(T x) {
     return x;
 }
 template <bool kLargest, typename T>
-bool better(T a, T b) {  // never of NaN
+bool better(T a, T b) {  // false if either is NaN
   return kLargest ? number(a) > number(b) : number(a) < number(b);
 }
 
-// Of a line: the best of many in turn, then the first that is like it. NaN at its front stays the best.
+// The best element of a contiguous line: the best of several lanes, then the first element equal to it. A leading NaN
+// stays the best.
 template <typename T, bool kLargest>
 struct BestOfLineBody {
   static int64_t run(const T *x, int64_t count) {
@@ -155,7 +158,7 @@ struct BestOfLineBody {
   }
 };
 
-// Of columns, a line more.
+// Updates the best elements of columns with one more line.
 template <typename T, bool kLargest>
 struct BestOfColumnsBody {
   static void run(const T *x, int64_t line, T *best, int64_t *at, int64_t count) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any axes, of an array or of what a point-wise functor makes of some. Used by the kernels of
-// reductions and by the backward steps of broadcasting operators.
+// Reductions over any axes, of an array or of the result of a point-wise functor. Used by the kernels of reductions
+// and by the backward steps of broadcasting operators.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@
 namespace cohort {
 namespace reduce {
 
-// Floats are added up in double, integers in int64_t.
+// Floats are added in double, integers in int64_t.
 template <typename C>
 using Wide = std::conditional_t<std::is_same_v<C, int64_t>, int64_t, double>;
 
-// A reduction: what an element counts as, what one starts from, how two results join.
+// A reduction: the contribution of an element, the start value, and how two results are combined.
 template <typename C>
 struct Sum {
   using A = Wide<C>;
@@ -60,7 +60,7 @@ struct NanProd : Prod<C> {
   static A of(C x) { return x != x ? A(1) : A(x); }
 };
 template <typename C>
-struct Max {  // NaN wins; no branches, so that vectors can do it
+struct Max {  // NaN wins; without branches, so that it vectorises
   using A = C;
   static constexpr int kLanes = 64;
   static A start() {
@@ -86,10 +86,10 @@ struct Min {
   }
 };
 
-// A stretch to one result: partial results, joined in order, whatever the instruction set; what is left goes one by
-// one.
+// Reduces contiguous elements to one result, by partial results that are combined in order, whatever the instruction
+// set; the remaining elements follow one by one.
 template <typename Op, typename C>
-struct StretchBody {
+struct ContiguousBody {
   using A = typename Op::A;
   static A run(const C *x, int64_t count) {
     constexpr int kLanes = Op::kLanes;
@@ -111,8 +111,8 @@ struct StretchBody {
   }
 };
 
-// Lines into as many results, one line after the other for each of them: several at once, as results are read and
-// written once for all.
+// Reduces lines element by element into a line of results. Several lines at once, so that results are read and
+// written once for all of them.
 constexpr int kLinesAtOnce = 8;
 template <typename Op, typename C>
 struct LineBody {
@@ -139,7 +139,7 @@ struct LinesBody {
 
 using Finish = Reduction::Finish;
 
-// Reads a dense array of any type.
+// A source for AxisReducer: a dense array of any type.
 class ArraySource {
  public:
   ArraySource(int input, Dtype dtype, Dtype compute)
@@ -157,22 +157,22 @@ class ArraySource {
   const LoadBlock load_;
 };
 
-// The kernel: for every kept index, all dropped ones, in an order that depends on the shape alone. Source gives blocks
-// of the array that is reduced, in C.
+// The kernel: for every kept index, reduces all dropped ones in an order that depends on the shape alone. Source
+// gives blocks of the array that is reduced, in C.
 template <typename C, typename Op, typename Source>
-class Reducer {
+class AxisReducer {
  public:
   using A = typename Op::A;
-  Reducer(const Shape &shape, const std::vector<bool> &reduced, Dtype out, Finish finish, Source source)
+  AxisReducer(const Shape &shape, const std::vector<bool> &reduced, Dtype out, Finish finish, Source source)
       : axes_(shape, reduced),
         source_(std::move(source)),
         store_(store_block(compute_dtype(), out)),
         finish_(finish),
         divisor_(double(axes_.num_dropped) * double(axes_.inner_kept ? 1 : axes_.inner)),
-        stretch_(best<StretchBody<Op, C>>()),
+        contiguous_(best<ContiguousBody<Op, C>>()),
         line_(best<LineBody<Op, C>>()),
         lines_(best<LinesBody<Op, C>>()) {
-    // Where few results come from many elements, each gets several parts, which are joined in order.
+    // Where few results come from many elements, each is computed in several parts, which are combined in order.
     const int64_t num_units = axes_.inner_kept ? axes_.num_kept * chunks() : axes_.num_kept;
     const int64_t line = axes_.inner_kept ? std::min(axes_.inner, kLine) : axes_.inner;
     split_inner_ = !axes_.inner_kept && axes_.num_dropped == 1;
@@ -203,7 +203,7 @@ class Reducer {
     } else {
       const int64_t grain = grain_of(axes_.num_dropped * axes_.inner / num_parts_);
       parallel_for(lane, axes_.num_kept * num_parts_, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t unit = begin; unit < end; ++unit) stretches(args, output, unit, parts);
+        for (int64_t unit = begin; unit < end; ++unit) reduce_contiguous(args, output, unit, parts);
       });
       if (num_parts_ > 1) {
         for (int64_t k = 0; k < axes_.num_kept; ++k) {
@@ -217,8 +217,9 @@ class Reducer {
 
  private:
   static constexpr int64_t kPartElements = 16384, kMaxParts = 64;
-  static constexpr int64_t kPartLines = 64;              // each part has results of its own to fill and to join
-  static constexpr int64_t kLine = 4 * kPointwiseBlock;  // results at once: long pieces of lines are read ahead
+  static constexpr int64_t kPartLines = 64;  // lines of a part: each part has results of its own to fill and combine
+  static constexpr int64_t kLine =
+      4 * kPointwiseBlock;  // results at once: long pieces of lines profit from prefetching
 
   template <typename Body>
   static auto best() {
@@ -236,7 +237,7 @@ class Reducer {
     *end = total * (part + 1) / num_parts_;
   }
 
-  void stretches(const Args &args, int output, int64_t unit, A *parts) const {
+  void reduce_contiguous(const Args &args, int output, int64_t unit, A *parts) const {
     const int64_t k = unit / num_parts_, part = unit % num_parts_;
     int64_t first = 0, last = axes_.num_dropped, from = 0, to = axes_.inner;
     if (split_inner_) {
@@ -251,7 +252,7 @@ class Reducer {
       const int64_t row = base + ReduceAxes::offset(axes_.dropped, d);
       for (int64_t i = from; i < to; i += kPointwiseBlock) {
         const int64_t count = std::min(kPointwiseBlock, to - i);
-        result = Op::join(result, stretch_(source_.template block<C>(args, row + i, count, buffer), count));
+        result = Op::join(result, contiguous_(source_.template block<C>(args, row + i, count, buffer), count));
       }
     }
     if (num_parts_ > 1) {
@@ -261,7 +262,7 @@ class Reducer {
     }
   }
 
-  // unit: a kept index and a chunk of the inner axis.
+  // Computes one unit: a kept index and a chunk of the inner axis.
   void lines(const Args &args, int output, int64_t unit, int64_t part, A *parts) const {
     const int64_t k = unit / chunks(), first = unit % chunks() * kLine;
     const int64_t count = std::min(kLine, axes_.inner - first);
@@ -317,7 +318,7 @@ class Reducer {
   const StoreBlock store_;
   const Finish finish_;
   const double divisor_;
-  A (*const stretch_)(const C *, int64_t);
+  A (*const contiguous_)(const C *, int64_t);
   void (*const line_)(const C *, A *, int64_t);
   void (*const lines_)(const C *const *, A *, int64_t);
   int64_t num_parts_ = 1;

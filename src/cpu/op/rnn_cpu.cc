@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of RNN find on the CPU: a cell works on rows, with the loops of point-wise functions.
+// The CPU's part of the kernels of RNN (kernels/rnn_pass.hpp): a cell works on rows, with loops of point-wise
+// functors.
 #include <algorithm>
 
 #include "cpu/dnnl_kernel.hpp"
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/rnn_backward_kernels.hpp"
+#include "kernels/rnn_kernels.hpp"
 #include "kernels/rnn_layers.hpp"
 
 namespace cohort::rnn {
 namespace {
 
-class Team {
+class RnnThreads {
  public:
-  Team(const StepSpec &spec, double operations) : num_threads_(dnn::threads_for_work(spec, operations)) {}
+  RnnThreads(const StepSpec &spec, double operations) : num_threads_(dnn::threads_for_work(spec, operations)) {}
   int num_threads() const { return num_threads_; }
   struct Scope {
     const ThreadsScope threads;
     const Lane lane;
-    Scope(const Team &team, const Lane &given)
+    Scope(const RnnThreads &team, const Lane &given)
         : threads(team.num_threads_), lane{std::min(given.num_threads, team.num_threads_), given.stream} {}
   };
 
@@ -25,11 +28,11 @@ class Team {
   const int num_threads_;
 };
 
-// A product of float32 matrices whose factors are rounded to bfloat16, and nothing else: both are brought into the
-// forms that oneDNN multiplies.
+// A product of float32 matrices with factors rounded to bfloat16: converts both to the formats that oneDNN
+// multiplies.
 class NarrowProduct {
  public:
-  // Empty: oneDNN has nothing but plain loops for it.
+  // Null if oneDNN only has reference loops for it.
   static std::shared_ptr<const NarrowProduct> make(int num_threads, bool transpose_a, bool transpose_b, int64_t m,
                                                    int64_t n, int64_t k, bool adds) {
     using namespace dnn;
@@ -48,22 +51,23 @@ class NarrowProduct {
     auto made = std::make_shared<NarrowProduct>();
     const Desc a = product->src_desc(), b = product->weights_desc();
     made->held_bytes_ = b.get_size();
-    StepSpec spec;  // its scratch: the factors, then what the calls need
+    StepSpec spec;  // collects its scratch memory: the factors, then that of the calls
     const size_t a_at = book(spec.scratch_bytes, a.get_size());
     made->b_at_ = book(spec.scratch_bytes, b.get_size());
-    const auto bring = [&](const Desc &from, const Desc &to, dnn::Place source, dnn::Place target, const char *what) {
+    const auto bring = [&](const Desc &from, const Desc &to, dnn::BufferRef source, dnn::BufferRef target,
+                           const char *what) {
       const auto reorder = attempt(
           [&] { return dnnl::reorder::primitive_desc(engine(), from, engine(), to, attributes(dnnl::post_ops())); });
       if (!reorder) throw Error(Code::kUnsupported, text(what, ": oneDNN cannot round it"));
-      return Call(*reorder, what, {{DNNL_ARG_FROM, from, source}, {DNNL_ARG_TO, to, target}}, spec);
+      return DnnlCall(*reorder, what, {{DNNL_ARG_FROM, from, source}, {DNNL_ARG_TO, to, target}}, spec);
     };
-    made->bring_a_ = bring(left, a, dnn::Place::input(0), dnn::Place::scratch(a_at), "RNN: left factor");
-    made->bring_b_ = bring(right, b, dnn::Place::input(1), dnn::Place::output(0), "RNN: right factor");
-    made->multiply_ = Call(*product, "RNN: product",
-                           {{DNNL_ARG_SRC, a, dnn::Place::scratch(a_at)},
-                            {DNNL_ARG_WEIGHTS, b, dnn::Place::input(1)},
-                            {DNNL_ARG_DST, result, dnn::Place::output(0)}},
-                           spec);
+    made->bring_a_ = bring(left, a, dnn::BufferRef::input(0), dnn::BufferRef::scratch(a_at), "RNN: left factor");
+    made->bring_b_ = bring(right, b, dnn::BufferRef::input(1), dnn::BufferRef::output(0), "RNN: right factor");
+    made->multiply_ = DnnlCall(*product, "RNN: product",
+                               {{DNNL_ARG_SRC, a, dnn::BufferRef::scratch(a_at)},
+                                {DNNL_ARG_WEIGHTS, b, dnn::BufferRef::input(1)},
+                                {DNNL_ARG_DST, result, dnn::BufferRef::output(0)}},
+                               spec);
     made->scratch_bytes_ = spec.scratch_bytes;
     return made;
   }
@@ -82,7 +86,7 @@ class NarrowProduct {
   }
 
  private:
-  static void call(const dnn::Call &call, const void *a, const void *b, void *c, void *scratch) {
+  static void call(const dnn::DnnlCall &call, const void *a, const void *b, void *c, void *scratch) {
     void *inputs[] = {const_cast<void *>(a), const_cast<void *>(b)};
     Args args;
     args.inputs = inputs;
@@ -92,13 +96,14 @@ class NarrowProduct {
   }
 
   size_t scratch_bytes_ = 0, held_bytes_ = 0, b_at_ = 0;
-  dnn::Call bring_a_, bring_b_, multiply_;
+  dnn::DnnlCall bring_a_, bring_b_, multiply_;
 };
 
 template <typename C>
-class Product {
+class RnnProduct {
  public:
-  Product(const Team &team, Dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta)
+  RnnProduct(const RnnThreads &team, Dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+             C beta)
       : transpose_a_(transpose_a), transpose_b_(transpose_b), m_(m), n_(n), k_(k), beta_(beta) {
     if constexpr (std::is_same_v<C, float>) {
       if (dtype != Dtype::kBfloat16 || !dnn::has_bfloat16_units() || m == 0 || n == 0 || k == 0) return;
@@ -141,11 +146,11 @@ void sum_rows(const Lane &lane, const C *values, int64_t rows, int64_t columns, 
 }
 
 template <typename C>
-class Cells {
+class RowCells {
  public:
-  Cells(const RNNAttrs &attrs, const Sizes &s) : attrs_(attrs), s_(s) {}
+  RowCells(const RNNAttrs &attrs, const RnnSizes &s) : attrs_(attrs), s_(s) {}
 
-  // g: in, the gates' sums; out, the gates.
+  // g: in, the sums of the gates; out, the gates.
   void lstm(const Lane &lane, C *g, const C *c, C *next_c, C *h) const {
     each_row(lane,
              [=](int64_t n) { lstm_row(g + n * s_.gates, c + n * s_.state, next_c + n * s_.state, h + n * s_.state); });
@@ -168,7 +173,7 @@ class Cells {
                         tanh_c + n * s_.state, dg + n * s_.gates);
     });
   }
-  // dh: in, the gradient of h'; out, the part of that of h which goes round the gates.
+  // dh: in, the gradient of h'; out, the part of the gradient of h that does not go through the gates.
   void gru_backward(const Lane &lane, const Ended &ended, const C *g, const C *h, const C *linear, C *dh, C *dg,
                     C *du) const {
     each_row(lane, [=](int64_t n) {
@@ -274,23 +279,33 @@ class Cells {
   }
 
   const RNNAttrs attrs_;
-  const Sizes s_;
+  const RnnSizes s_;
   const PointwiseLoop<C> sigmoid_ = pointwise_loop<C>(PointwiseCode::kSigmoid);
   const PointwiseLoop<C> tanh_ = pointwise_loop<C>(PointwiseCode::kTanh);
 };
 
-std::unique_ptr<Kernel> make_forward(StepSpec &spec);
-std::unique_ptr<Kernel> make_backward(StepSpec &spec);
+// CpuBackend with the members that kernels/rnn_pass.hpp needs.
+struct CpuRnnBackend : CpuBackend {
+  using Team = RnnThreads;
+  template <typename C>
+  using Product = RnnProduct<C>;
+  template <typename C>
+  using Cells = RowCells<C>;
+  template <typename C>
+  static void sum_rows(const Lane &lane, const C *values, int64_t rows, int64_t columns, C *sums) {
+    rnn::sum_rows(lane, values, rows, columns, sums);
+  }
+};
 
-// Products in the units for bfloat16; all else in float32, as below.
+// bfloat16 products where the processor has instructions for them; all else in float32. Asked before the plain
+// kernels.
 #define COHORT_NARROW_KERNEL(op, ...) \
   COHORT_KERNEL_BY(cpu, op, __VA_ARGS__).named("onednn").dtypes({Dtype::kBfloat16}).when(dnn::refuses_layer)
 
-COHORT_NARROW_KERNEL(RNN, make_forward);
-COHORT_NARROW_KERNEL(_backward_RNN, make_backward);
+COHORT_NARROW_KERNEL(RNN, make_forward<CpuRnnBackend>);
+COHORT_NARROW_KERNEL(_backward_RNN, make_backward<CpuRnnBackend>);
+COHORT_KERNEL_BY(cpu, RNN, make_forward<CpuRnnBackend>);
+COHORT_KERNEL_BY(cpu, _backward_RNN, make_backward<CpuRnnBackend>);
 
 }  // namespace
 }  // namespace cohort::rnn
-
-#include "kernels/rnn_backward_kernels.hpp"
-#include "kernels/rnn_kernels.hpp"

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward, regions are shared out, backward channels: regions may share elements.
+// The forward steps share out regions among threads, the backward steps channels, because regions may overlap.
 #include "op/roi_align.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/regions.hpp"
-#include "kernels/turned_regions.hpp"
+#include "kernels/rotated_regions.hpp"
 #include "op/bilinear.hpp"
 
 namespace cohort {
 namespace {
 
-// The windows of a region along one axis: which elements each reads, by which weights. What a window reads at all its
-// places is a product of sums over the axes.
+// The windows of a region along one axis: which elements each reads, with which weights. The value of a window is a
+// product of sums over the axes.
 template <typename C>
 class WindowWeights {
  public:
-  // Places of one window follow those of the window before: two windows share two elements at most.
+  // The samples of one window follow those of the window before: two windows share at most two elements.
   static int64_t elements(int64_t windows, int64_t length) { return length + 5 * windows; }
 
   WindowWeights(C *memory, int64_t windows, int64_t length)
@@ -31,14 +31,14 @@ class WindowWeights {
         length_(length) {}
 
   void fill(C start, C size, C places) {
-    constexpr C kFar = C(int64_t(1) << 40);  // no image reaches there, and numbers of places stay in range
+    constexpr C kFar = C(int64_t(1) << 40);  // no image reaches there, and numbers of samples cannot overflow
     C *to = weights_;
     const C distance = size / places;
     for (int64_t w = 0; w < windows_; ++w) {
       const C base = start + C(w) * size;
       first_[w] = count_[w] = 0;
       if (!(std::fabs(base) < kFar && size < kFar && distance > 0)) continue;
-      // Only what may lie on the axis, so that a region may be of any size.
+      // Only samples that may lie on the axis, so that a region may have any size.
       const C low = std::floor((-1 - base) / distance) - 2, high = std::ceil((C(length_) - base) / distance) + 2;
       const int64_t begin = low > 0 ? (low < places ? int64_t(low) : 0) : 0;
       const int64_t end = low < places && high > 0 ? int64_t(std::min(high, places)) : 0;
@@ -54,12 +54,12 @@ class WindowWeights {
     }
   }
 
-  // What a window reads: elements from `first` on, by weights.
+  // The elements that a window reads, from `first` on, and their weights.
   struct Window {
     int64_t first, count;
     const C *weights;
   };
-  // fn(window, what it reads) for each window.
+  // Calls fn(window, its elements) for each window.
   template <typename Fn>
   void each(Fn &&fn) const {
     const C *from = weights_;
@@ -68,7 +68,7 @@ class WindowWeights {
       from += count_[w];
     }
   }
-  // All that is read lies in [begin, end).
+  // All elements that are read lie in [begin, end).
   int64_t begin() const {
     int64_t least = length_;
     for (int64_t w = 0; w < windows_; ++w) least = count_[w] > 0 ? std::min<int64_t>(least, first_[w]) : least;
@@ -121,11 +121,11 @@ class StraightBody : protected AlignBody<C> {
   using AlignBody<C>::AlignBody;
   using Window = typename WindowWeights<C>::Window;
 
-  // What a region reads, and memory for a line of an image.
+  // The windows of a region along both axes, and memory for a line of an image.
   struct Reading {
     WindowWeights<C> along_y, along_x;
     C share;
-    int64_t begin, end;  // along x
+    int64_t begin, end;  // range of elements along x
     C *line;
   };
 
@@ -156,7 +156,7 @@ class StraightBody : protected AlignBody<C> {
     return r;
   }
 
-  // Lines of an image that a window reads along y, added up where [begin, end) lies.
+  // Sums the lines of an image that a window reads along y, over [begin, end).
   void add_lines(const C *plane, const Window &y, int64_t begin, int64_t end, C *line) const {
     if (begin < end) std::fill(line + begin, line + end, C(0));
     const C *from = plane + y.first * this->width_, *by = y.weights;
@@ -174,7 +174,7 @@ class StraightBody : protected AlignBody<C> {
       line[x] = sum;
     }
   }
-  // What a window reads of that. Most read a few elements.
+  // The value of a window of that line. Most windows read a few elements.
   static C read(const C *line, const Window &x) {
     const C *const at = line + x.first, *const by = x.weights;
     if (x.count == 3) return by[0] * at[0] + by[1] * at[1] + by[2] * at[2];
@@ -183,7 +183,7 @@ class StraightBody : protected AlignBody<C> {
     for (int64_t i = 0; i < x.count; ++i) sum += by[i] * at[i];
     return sum;
   }
-  // The way back.
+  // Adds the gradient of a window to the line.
   void spread_line(const C *line, const Window &y, int64_t begin, int64_t end, C *plane) const {
     for (int64_t i = 0; i < y.count; ++i) {
       C *const to = plane + (y.first + i) * this->width_;
@@ -206,7 +206,7 @@ class RoiAlign : StraightBody<C> {
       for (int64_t n = begin; n < end; ++n) {
         const C *const roi = in[1] + n * this->numbers_;
         C *const to = out[0] + n * this->channels_ * windows;
-        const int64_t image = image_of_region(roi[0], n, this->batch_);
+        const int64_t image = image_of_region<CpuBackend>(roi[0], n, this->batch_);
         if (image < 0) {
           std::fill_n(to, this->channels_ * windows, C(0));
         } else {
@@ -249,7 +249,7 @@ class RoiAlignBackward : StraightBody<C> {
       C *const memory = extra + range * this->per_thread();
       for (int64_t n = 0; n < this->count_; ++n) {
         const C *const roi = in[1] + n * this->numbers_;
-        const int64_t image = image_of_region(roi[0], n, this->batch_);
+        const int64_t image = image_of_region<CpuBackend>(roi[0], n, this->batch_);
         if (image < 0) continue;
         const auto r = this->reading_of(roi, n, memory);
         for (int64_t c = begin; c < end; ++c) {
@@ -279,32 +279,32 @@ class RoiAlignBackward : StraightBody<C> {
 // ---- RROIAlign ------------------------------------------------------------------------------------------------------
 
 template <typename C>
-class TurnedBody : protected AlignBody<C> {
+class RotatedBody : protected AlignBody<C> {
  protected:
-  TurnedBody(const StepSpec &spec, const Shape &data, const Shape &rois)
+  RotatedBody(const StepSpec &spec, const Shape &data, const Shape &rois)
       : AlignBody<C>(spec, data, rois), grid_(this->a_, data) {}
 
-  // Calls fn(window, place) for each place of a region that lies on the image.
+  // Calls fn(window, sample) for each sample of a region that lies on the image.
   template <typename Fn>
   void each_place(const C *roi, int64_t index, Fn &&fn) const {
-    const TurnedRegion<C> region = grid_.region(roi);
+    const RotatedRegion<C> region = grid_.region(roi);
     if (!region.is_readable()) {
       throw Error(Code::kExecution, text("rois[", index, "]: expected at most ", region.kMostPlaces,
                                          " places along a side of a window, found ", region.most_places()));
     }
     for (int64_t w = 0; w < this->rows_ * this->columns_; ++w) {
-      grid_.each_place(region, w, [&](const TurnedPlace<C> &place) { fn(w, place); });
+      grid_.each_place(region, w, [&](const RotatedSample<C> &place) { fn(w, place); });
     }
   }
 
  private:
-  const TurnedGrid<C> grid_;
+  const RotatedGrid<C> grid_;
 };
 
 template <typename C>
-class TurnedRoiAlign : TurnedBody<C> {
+class RotatedRoiAlign : RotatedBody<C> {
  public:
-  explicit TurnedRoiAlign(const StepSpec &spec) : TurnedBody<C>(spec, spec.inputs[0].shape, spec.inputs[1].shape) {}
+  explicit RotatedRoiAlign(const StepSpec &spec) : RotatedBody<C>(spec, spec.inputs[0].shape, spec.inputs[1].shape) {}
   size_t extra() const { return 0; }
   void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
     const int64_t windows = this->rows_ * this->columns_, plane = this->height_ * this->width_;
@@ -313,10 +313,10 @@ class TurnedRoiAlign : TurnedBody<C> {
         const C *const roi = in[1] + n * this->numbers_;
         C *const to = out[0] + n * this->channels_ * windows;
         std::fill_n(to, this->channels_ * windows, C(0));
-        const int64_t image = image_of_region(roi[0], n, this->batch_);
+        const int64_t image = image_of_region<CpuBackend>(roi[0], n, this->batch_);
         if (image < 0) continue;
         const C *const planes = in[0] + image * this->planes_ * plane;
-        this->each_place(roi, n, [&](int64_t w, const TurnedPlace<C> &place) {
+        this->each_place(roi, n, [&](int64_t w, const RotatedSample<C> &place) {
           const int64_t *const e = place.elements;
           const C *const by = place.weights;
           for (int64_t c = 0; c < this->channels_; ++c) {
@@ -330,10 +330,10 @@ class TurnedRoiAlign : TurnedBody<C> {
 };
 
 template <typename C>
-class TurnedRoiAlignBackward : TurnedBody<C> {
+class RotatedRoiAlignBackward : RotatedBody<C> {
  public:
-  explicit TurnedRoiAlignBackward(const StepSpec &spec)
-      : TurnedBody<C>(spec, spec.outputs[0].shape, spec.inputs[1].shape) {}
+  explicit RotatedRoiAlignBackward(const StepSpec &spec)
+      : RotatedBody<C>(spec, spec.outputs[0].shape, spec.inputs[1].shape) {}
   size_t extra() const { return 0; }
   void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
     const int64_t windows = this->rows_ * this->columns_, plane = this->height_ * this->width_;
@@ -341,10 +341,10 @@ class TurnedRoiAlignBackward : TurnedBody<C> {
     parallel_for(lane, this->channels_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = 0; n < this->count_; ++n) {
         const C *const roi = in[1] + n * this->numbers_, *const head = in[0] + n * this->channels_ * windows;
-        const int64_t image = image_of_region(roi[0], n, this->batch_);
+        const int64_t image = image_of_region<CpuBackend>(roi[0], n, this->batch_);
         if (image < 0) continue;
         C *const planes = out[0] + image * this->planes_ * plane;
-        this->each_place(roi, n, [&](int64_t w, const TurnedPlace<C> &place) {
+        this->each_place(roi, n, [&](int64_t w, const RotatedSample<C> &place) {
           for (int64_t c = begin; c < end; ++c) {
             for (int k = 0; k < 4; ++k) {
               planes[c * plane + place.elements[k]] += place.weights[k] * head[c * windows + w];
@@ -358,8 +358,8 @@ class TurnedRoiAlignBackward : TurnedBody<C> {
 
 COHORT_KERNEL_BY(cpu, _contrib_ROIAlign, make_compute<RoiAlign>);
 COHORT_KERNEL_BY(cpu, _backward__contrib_ROIAlign, make_compute<RoiAlignBackward>);
-COHORT_KERNEL_BY(cpu, _contrib_RROIAlign, make_compute<TurnedRoiAlign>);
-COHORT_KERNEL_BY(cpu, _backward__contrib_RROIAlign, make_compute<TurnedRoiAlignBackward>);
+COHORT_KERNEL_BY(cpu, _contrib_RROIAlign, make_compute<RotatedRoiAlign>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_RROIAlign, make_compute<RotatedRoiAlignBackward>);
 
 }  // namespace
 }  // namespace cohort

@@ -11,10 +11,10 @@
 namespace cohort {
 namespace {
 
-// Where the time steps of sequences lie, rows of `width` elements, and how many each sequence has.
-class Sequences {
+// The layout of sequences, as rows of `width` elements per time step, and the length of each sequence.
+class SequenceSteps {
  public:
-  Sequences(const StepSpec &spec, const Shape &data)
+  SequenceSteps(const StepSpec &spec, const Shape &data)
       : steps(data[spec.attrs_as<SequenceAttrs>().axis]),
         count(data[1 - spec.attrs_as<SequenceAttrs>().axis]),
         width(data.size(2, data.rank())),
@@ -37,7 +37,7 @@ class Sequences {
     throw Error(Code::kExecution,
                 text("sequence_length[", sequence, "]: expected ", least, " to ", steps, ", found ", found));
   }
-  // fn(step, sequence) for all of them, on several threads.
+  // Calls fn(step, sequence) for all of them, on several threads.
   template <typename Fn>
   void for_each(const Lane &lane, Fn &&fn) const {
     parallel_for(lane, steps * count, std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(width, 1)),
@@ -53,7 +53,7 @@ class Sequences {
   LoadBlock load_ = nullptr;
 };
 
-// Its own backward step, with zero as the value.
+// SequenceMask is its own backward step, with zero as the value.
 template <typename T, bool kBackward>
 class SequenceMask final : public Kernel {
  public:
@@ -73,11 +73,11 @@ class SequenceMask final : public Kernel {
   }
 
  private:
-  const Sequences sequences_;
+  const SequenceSteps sequences_;
   const T value_;
 };
 
-// Its own backward step.
+// SequenceReverse is its own backward step.
 template <typename T>
 class SequenceReverse final : public Kernel {
  public:
@@ -92,7 +92,7 @@ class SequenceReverse final : public Kernel {
   }
 
  private:
-  const Sequences sequences_;
+  const SequenceSteps sequences_;
 };
 
 template <typename T>
@@ -107,7 +107,7 @@ class SequenceLast final : public Kernel {
   }
 
  private:
-  const Sequences sequences_;
+  const SequenceSteps sequences_;
 };
 
 template <typename T>
@@ -126,7 +126,7 @@ class SequenceLastBackward final : public Kernel {
   }
 
  private:
-  const Sequences sequences_;
+  const SequenceSteps sequences_;
 };
 
 template <template <typename> class K>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, softmin, log_softmax and SoftmaxActivation over (outer, cols, inner), along cols. Computed in double where
-// an array is of double, else in float; arrays of another type go through scratch memory of that type.
+// softmax, softmin, log_softmax and SoftmaxActivation over (outer, cols, inner), along cols. In double if any array
+// is of double, else in float; arrays of another type are converted through scratch memory.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,7 +23,7 @@ bool needs_scratch(const Problem &p) {
   return p.from != compute || p.to != compute;
 }
 
-// How many elements count along the axis.
+// The number of elements along the axis that count.
 int64_t length_at(const LoadBlock &load, const Args &args, int64_t at, int64_t cols) {
   double given;
   load(args.in<void>(1), at, &given, 1);
@@ -75,7 +75,7 @@ class SoftmaxForward final : public Kernel {
   }
 
  private:
-  // y = x - max - log(sum(exp(x - max))), in columns of a few elements at a time.
+  // y = x - max - log(sum(exp(x - max))), for a few columns at a time.
   void log_slab(const C *x, C *y) const {
     constexpr int64_t kBlock = 512;
     C buffer[kBlock];
@@ -93,7 +93,7 @@ class SoftmaxForward final : public Kernel {
     }
   }
 
-  // Elements from the length on are 0.
+  // Elements from the length on become 0.
   void with_lengths(const C *x, C *y, int64_t begin, int64_t end, const Args &args) const {
     for (int64_t o = begin; o < end; ++o, x += p_.cols * p_.inner, y += p_.cols * p_.inner) {
       for (int64_t j = 0; j < p_.inner; ++j) {
@@ -129,7 +129,7 @@ struct RowSum {
   }
 };
 
-// dx = (dy - sum(dy y)) y scale, of each row.
+// dx = (dy - sum(dy y)) y scale, for each row.
 template <typename C>
 struct RowGradients {
   static void run(const C *dy, const C *y, int64_t rows, int64_t cols, C scale, C *dx) {
@@ -141,8 +141,8 @@ struct RowGradients {
   }
 };
 
-// Inputs: head gradient, [lengths,] output. dx = (dy - sum(dy y)) y, of the logarithm dy - exp(y) sum(dy);
-// 0 from the length on, where dy is not read.
+// Inputs: head gradient, [lengths,] output. dx = (dy - sum(dy y)) y; for log_softmax, dy - exp(y) sum(dy). From the
+// length on it is 0, and dy is not read.
 template <typename C>
 class SoftmaxBackward final : public Kernel {
  public:

@@ -12,9 +12,9 @@ namespace cohort {
 namespace {
 
 // data as (outer, cols, inner): one sample is a line along cols.
-struct Extent {
+struct SoftmaxOutputExtent {
   int64_t outer, cols, inner;
-  Extent(const Shape &data, const SoftmaxOutputAttrs &a) {
+  SoftmaxOutputExtent(const Shape &data, const SoftmaxOutputAttrs &a) {
     const int rank = data.rank();
     if (a.multi_output) {
       outer = data[0], cols = data[1], inner = data.size(2, rank);
@@ -26,7 +26,7 @@ struct Extent {
   }
 };
 
-// 16-bit floats and integers are computed in float, through the scratch memory.
+// 16-bit floats and integers are computed in float, through scratch memory.
 template <typename T>
 using ComputeOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -62,7 +62,7 @@ class SoftmaxOutputForward final : public Kernel {
   }
 
  private:
-  const Extent extent_;
+  const SoftmaxOutputExtent extent_;
   const int64_t count_;
   const SoftmaxRows<C> softmax_;
 };
@@ -85,7 +85,7 @@ class SoftmaxOutputBackward final : public Kernel {
     const T *const y = args.in<T>(head ? 2 : 1);
     T *const grad = args.out<T>(0);
     const int64_t slab = extent_.cols * extent_.inner;
-    if (slab == 0) return;  // samples without classes may be without labels as well
+    if (slab == 0) return;  // samples without classes may have no labels either
     const int64_t grain = std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(slab, 1));
     const C scale = probabilities_ ? C(attrs_.grad_scale) : C(attrs_.grad_scale) / C(divisor(label));
     parallel_for(lane, extent_.outer, grain, [&](int64_t begin, int64_t end) {
@@ -125,7 +125,7 @@ class SoftmaxOutputBackward final : public Kernel {
     if (k >= 0 && k < cols) grad[at + k * stride] = cast_element<T>((C(y[at + k * stride]) - wanted) * scale);
   }
 
-  // What the gradient of class indices is divided by.
+  // The divisor of the gradient for class indices.
   double divisor(const void *label) const {
     switch (attrs_.normalization) {
       case SoftmaxOutputAttrs::kBatch:
@@ -147,8 +147,8 @@ class SoftmaxOutputBackward final : public Kernel {
   }
 
   const SoftmaxOutputAttrs attrs_;
-  const Extent extent_;
-  const bool probabilities_;  // label has the shape of data
+  const SoftmaxOutputExtent extent_;
+  const bool probabilities_;  // the label has the shape of data
   const int64_t labels_, ignored_;
   const LoadBlock load_label_;
 };

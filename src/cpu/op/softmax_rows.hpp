@@ -9,9 +9,9 @@
 
 namespace cohort {
 
-// One row in fewer passes, where it is long and of usual numbers, whose powers are neither infinite nor subnormal;
-// false: it is not, y is as it was, and *top is the largest number. y may be x. Null: this processor has no
-// instructions for it.
+// Computes one long row in fewer passes if its numbers are in a common range, so that their powers are neither
+// infinite nor subnormal. Else returns false and leaves y as it was, with the largest number in *top. y may be x. The
+// pointer is null if this processor lacks the instructions.
 using UsualSoftmaxRow = bool (*)(const float *x, float *y, int64_t cols, float *top);
 constexpr int64_t kShortestUsualRow = 64;
 UsualSoftmaxRow usual_softmax_row();
@@ -22,16 +22,16 @@ class SoftmaxRows {
   SoftmaxRows();
   // count rows of `cols` contiguous elements. y may be x.
   void rows(const C *x, C *y, int64_t count, int64_t cols) const;
-  // The same of their logarithms: y = x - max - log(sum(exp(x - max))).
+  // The logarithms of softmax: y = x - max - log(sum(exp(x - max))).
   void log_rows(const C *x, C *y, int64_t count, int64_t cols) const;
   // One slab (cols, inner), along cols. y may be x.
   void slab(const C *x, C *y, int64_t cols, int64_t inner) const;
 
  private:
   const PointwiseLoop<C> exp_, exp_less_;
-  C (*const top_)(const C *x, int64_t count);  // of a row: its largest element
+  C (*const top_)(const C *x, int64_t count);  // the largest element of a row
   C (*const sum_)(const C *x, int64_t count);
-  // Of several rows: less the largest element; by the sum; logarithms.
+  // On several rows: subtract the largest element; divide by the sum; logarithms.
   void (*const less_top_)(const C *x, C *y, C *tops, int64_t rows, int64_t cols);
   void (*const norm_)(C *y, int64_t rows, int64_t cols);
   void (*const log_)(const C *x, const C *tops, const C *powers, C *y, int64_t rows, int64_t cols);

@@ -6,14 +6,14 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cpu/op/joined_lanes.hpp"
+#include "cpu/op/lane_reduce.hpp"
 #include "cpu/simd.hpp"
 
 namespace cohort {
 namespace {
 
-constexpr int64_t kShared = kPointwiseBlock;  // elements of short rows that are taken at once
-constexpr int64_t kColumns = 256;             // of a slab, at once
+constexpr int64_t kShared = kPointwiseBlock;  // elements of short rows that are computed together
+constexpr int64_t kColumns = 256;             // columns of a slab that are computed together
 
 template <typename C>
 struct TopBody {
@@ -29,7 +29,7 @@ struct SumBody {
   }
 };
 
-// y = x - max(x), of each row; `tops` are the largest, if asked for.
+// y = x - max(x), for each row; `tops` gets the largest elements, if not null.
 template <typename C>
 struct LessTopBody {
   static void run(const C *x, C *y, C *tops, int64_t rows, int64_t cols) {
@@ -42,7 +42,7 @@ struct LessTopBody {
   }
 };
 
-// y = y / sum(y), of each row.
+// y = y / sum(y), for each row.
 template <typename C>
 struct NormBody {
   static void run(C *y, int64_t rows, int64_t cols) {
@@ -53,7 +53,7 @@ struct NormBody {
   }
 };
 
-// y = x - tops - log(sum(powers)), of each row.
+// y = x - tops - log(sum(powers)), for each row.
 template <typename C>
 struct LogBody {
   static void run(const C *x, const C *tops, const C *powers, C *y, int64_t rows, int64_t cols) {

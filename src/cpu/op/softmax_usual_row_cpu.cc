@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpu/op/joined_lanes.hpp"
+#include "cpu/op/lane_reduce.hpp"
 #include "cpu/op/softmax_rows.hpp"
 #include "cpu/simd.hpp"
 #include "op/float_math.hpp"
@@ -15,7 +15,7 @@ namespace {
 struct UsualRow {
   static bool run(const float *x, float *y, int64_t cols, float *largest) {
     constexpr int kLanes = kShortestUsualRow;
-    // Differences of two such numbers have usual powers.
+    // Differences of two such numbers have powers in the common range.
     constexpr uint32_t kMost = pointwise::kUsualExpBits - (uint32_t(1) << 23);
     float tops[kLanes];
     uint32_t magnitudes[kLanes];

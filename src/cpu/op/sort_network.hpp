@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting by comparisons that are the same whatever the numbers (a bitonic network), a vector of them at a time: there
-// is no branch for a processor to guess wrong.
+// Sorts by a bitonic network, whose comparisons do not depend on the numbers, with whole vectors at a time: there are
+// no branches that a processor could mispredict.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ template <typename Word>  // uint32_t, uint64_t
 class SortNetwork {
  public:
   SortNetwork();
-  // Of memory for so many words, aligned to kAlignment, it makes use while it sorts `count`: the next power of two.
+  // The number of words that sort() on `count` words needs, aligned to kAlignment: the next power of two.
   static int64_t room(int64_t count);
   static constexpr size_t kAlignment = 64;
   explicit operator bool() const { return sort_; }  // whether this processor has instructions for it

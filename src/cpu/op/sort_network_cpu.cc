@@ -10,14 +10,14 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kSmallest = 32;  // two vectors of the widest
+constexpr int64_t kSmallest = 32;  // two of the widest vectors
 
 #ifdef COHORT_SIMD_VERSIONS
-#pragma GCC diagnostic ignored "-Wpsabi"  // all functions of vectors become part of the two at the end
+#pragma GCC diagnostic ignored "-Wpsabi"  // all functions on vectors are inlined into the two functions at the end
 
-// The numbers lie down the columns of the vectors: of V vectors, lane l has those from l * V on. So nearly all
-// comparisons are of whole vectors. Runs are merged two by two: numbers are compared from both ends of the two, then at
-// half the length of a run, at a quarter, and so on, and the smaller one of two always goes to the front.
+// Numbers run down the columns of the vectors: with V vectors, lane l has those from l * V on. So nearly all
+// comparisons are between whole vectors. Runs are merged in pairs: numbers are compared from both ends of the pair,
+// then at half the length of a run, at a quarter, and so on, and the smaller of two always moves to the front.
 template <typename Word, int kBytes>
 class Columns {
   using Vector [[gnu::vector_size(kBytes)]] = Word;
@@ -67,12 +67,12 @@ class Columns {
   static Vector swapped(const Vector &v, std::integer_sequence<int, kLane...>) {
     return __builtin_shufflevector(v, v, (kLane ^ kMask)...);
   }
-  // The lanes that have the bit kHalf are those of `high`.
+  // Lanes with bit kHalf set come from `high`.
   template <int kHalf, int... kLane>
   static Vector halves(const Vector &low, const Vector &high, std::integer_sequence<int, kLane...>) {
     return __builtin_shufflevector(low, high, (kLane & kHalf ? kLane + kLanes : kLane)...);
   }
-  // Each lane of one against lane ^ kMask of the other.
+  // Compares each lane of a vector with lane ^ kMask of another one.
   template <int kMask, int kHalf>
   static void order_lanes(Vector &a, Vector &b) {
     const Vector other_a = swapped<kMask>(b, Lanes()), other_b = swapped<kMask>(a, Lanes());
@@ -87,7 +87,7 @@ class Columns {
       halve_lanes<kDistance / 2>(v);
     }
   }
-  // Merges runs of kWidth columns, as far as lanes are compared.
+  // Merges runs of kWidth columns, down to comparisons between neighbouring lanes.
   template <int kWidth>
   static void merge_lanes(Vector &a, Vector &b) {
     order_lanes<2 * kWidth - 1, kWidth>(a, b);
@@ -95,7 +95,7 @@ class Columns {
     halve_lanes<kWidth / 2>(b);
   }
 
-  // In registers, of which loops that are no loops make up the names.
+  // In registers: the loops are fully unrolled, so that each vector has a constant index.
   template <int kCount>
   static void halve(Vector *v, int from = kCount / 2) {
 #pragma GCC unroll 16
@@ -143,7 +143,7 @@ class Columns {
     });
   }
 
-  // One column after the other, of squares that are turned.
+  // Loads columns one after the other, by transposing squares.
   template <int kBit, int... kLane>
   static void exchange(Vector &a, Vector &b, std::integer_sequence<int, kLane...>) {
     const Vector first = __builtin_shufflevector(a, b, (kLane & kBit ? kLanes + (kLane ^ kBit) : kLane)...);
@@ -179,7 +179,7 @@ class Columns {
     }
   }
 
-  // In memory.
+  // Merges in memory.
   static void halve_many(Vector *v, int64_t vectors, int64_t distance) {
     for (; distance >= 2 * kFew; distance /= 4) {  // two distances at once
       const int64_t half = distance / 2;

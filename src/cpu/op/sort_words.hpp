@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements in the order of kernels/ranking.hpp, by whole numbers in their place: bits that are ordered as the elements
-// are. Of elements of up to four bytes a word has these above the index, so that no two are equal and a comparison is
-// one instruction.
+// Sorts elements in the order of kernels/ranking.hpp by integers that are ordered as the elements are. For elements
+// of up to four bytes, a 64-bit word holds these bits above the index, so that no two words are equal and a
+// comparison is one instruction.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace cohort {
 template <typename Key>
 using SortBits = std::conditional_t<(sizeof(Key) > sizeof(uint32_t)), uint64_t, uint32_t>;
 
-// What makes bits that are ordered as keys are out of those of a whole number, or of a float in its place.
+// The bit operations that map an integer, or the bits of a float, to unsigned bits in the order of the keys.
 template <bool kAscend, typename Key>
 struct BitOrder {
   using Bits = SortBits<Key>;
@@ -24,7 +24,7 @@ struct BitOrder {
   static constexpr Bits kSign = Bits(1) << kLast, kFlip = kAscend ? 0 : Bits(~Bits(0));
 };
 
-// Least for what comes first. Zeros are equal whatever their sign, NaN comes last.
+// The bits of a key; the first in the order has the least. Zeros are equal whatever their sign, NaN comes last.
 template <bool kAscend, typename Key>
 inline SortBits<Key> sort_bits(Key key) {
   using O = BitOrder<kAscend, Key>;
@@ -40,7 +40,7 @@ inline SortBits<Key> sort_bits(Key key) {
   }
 }
 
-// The other way round. NaN and the sign of a zero are lost.
+// The inverse of sort_bits(). NaN and the sign of zero are lost.
 template <bool kAscend, typename Key>
 inline Key key_of_bits(SortBits<Key> sorted) {
   using O = BitOrder<kAscend, Key>;
@@ -59,10 +59,10 @@ template <bool kAscend, typename Key>
 inline uint64_t word_of(Key key, int64_t index) {
   return uint64_t(sort_bits<kAscend>(key)) << 32 | uint64_t(index);
 }
-constexpr int64_t kMostWords = UINT32_MAX;  // indices and numbers of them fit
+constexpr int64_t kMostWords = UINT32_MAX;  // indices and counts must fit into 32 bits
 inline uint32_t index_of_word(uint64_t word) { return uint32_t(word); }
 
-// The words of elements of a line, `count` from the one of index `first` on.
+// Computes the words of `count` elements of a line, from index `first` on.
 struct WordLine {
   void (*load)(const void *x, int64_t stride, int64_t first, int64_t count, uint64_t *words);
   const void *x;
@@ -73,8 +73,9 @@ struct WordLine {
 class WordRanks {
  public:
   WordRanks();
-  static int64_t room(int64_t count);  // words of memory that it takes to rank `count`
-  // The words of the first `kept` of `count` elements, in order, where that memory begins. At most kMostWords.
+  static int64_t room(int64_t count);  // words of memory for ranking `count` elements
+  // Puts the words of the first `kept` of `count` elements, in order, at the beginning of `memory`. At most
+  // kMostWords elements.
   void rank(const WordLine &line, int64_t count, int64_t kept, uint64_t *words) const;
 
  private:

@@ -9,17 +9,17 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kChunk = 1024;             // words of a line that are looked at in a cache
-constexpr int64_t kMostInNetwork = 1 << 11;  // above it digits are faster
+constexpr int64_t kChunk = 1024;             // words of a line that are processed in the cache
+constexpr int64_t kMostInNetwork = 1 << 11;  // above it radix sort is faster
 constexpr int64_t kAlignWords = SortNetwork<uint64_t>::kAlignment / sizeof(uint64_t);
 
-// Sorts by the bits above the index; words come with ascending indices, and each pass keeps what was before.
-// `spare` has room for as many. Count holds `count`.
+// Radix sort by the bits above the index; words come with ascending indices, and each pass is stable. `spare` has
+// room for as many words. Count holds `count`.
 template <int kBits, typename Count>
 void sort_by_digits(uint64_t *words, uint64_t *spare, int64_t count) {
   constexpr int kDigits = (32 + kBits - 1) / kBits;
   constexpr uint32_t kBuckets = uint32_t(1) << kBits;
-  constexpr int kTogether = 4;  // digits, counted in one vector
+  constexpr int kTogether = 4;  // digits that are counted together, in a vector
   static_assert(kDigits <= kTogether);
   std::array<std::array<Count, kTogether>, kBuckets> starts{};
   const auto digit = [](uint64_t word, int d) { return uint32_t(word >> (32 + d * kBits)) & (kBuckets - 1); };
@@ -45,7 +45,8 @@ void sort_by_digits(uint64_t *words, uint64_t *spare, int64_t count) {
   if (from != words) std::copy_n(from, count, words);
 }
 
-// Few of many: those below a limit that falls whenever there are enough of them. How many are left, in no order.
+// Selects few of many: collects words below a limit, which is lowered whenever enough are collected. Returns how many
+// are left, in no particular order.
 template <int64_t kBlock>
 struct FewOf {
   static int64_t run(const WordLine &line, int64_t count, int64_t kept, uint64_t *words) {
@@ -89,7 +90,7 @@ int64_t WordRanks::room(int64_t count) {
   return count + std::max(count, SortNetwork<uint64_t>::room(sorted) + kAlignWords);
 }
 
-// What is behind the words is made use of, here and below.
+// The memory behind the words is used as scratch, here and below.
 void WordRanks::sort(uint64_t *words, int64_t count) const {
   if (!network_ || count > kMostInNetwork) {
     std::sort(words, words + count);
@@ -100,9 +101,9 @@ void WordRanks::sort(uint64_t *words, int64_t count) const {
   network_.sort(words, count, behind + (over ? kAlignWords - int64_t(over) : 0));
 }
 
-// Words that come with ascending indices.
+// Sorts words that come with ascending indices.
 void WordRanks::sort_ascending(uint64_t *words, int64_t count) const {
-  constexpr int64_t kFew = 128, kSome = 512;  // where digits pay, and long ones
+  constexpr int64_t kFew = 128, kSome = 512;  // from which counts radix sort pays, with short and with long digits
   // A network takes as long as for the next power of two.
   const int64_t in_network = SortNetwork<uint64_t>::room(count);
   const bool by_network = network_ && in_network <= kMostInNetwork && 5 * count >= 3 * in_network;
@@ -117,7 +118,8 @@ void WordRanks::sort_ascending(uint64_t *words, int64_t count) const {
   }
 }
 
-// A part of many: those up to the bucket of leading bits in which the last of them lies, and of these the first.
+// Selects a larger part of many: the words up to the bucket of leading bits that contains the last of them, then the
+// first of these.
 void WordRanks::rank_part(const WordLine &line, int64_t count, int64_t kept, uint64_t *words) const {
   constexpr int kShift = 32 + 20;
   std::array<uint32_t, size_t(1) << 12> sizes{};
@@ -138,7 +140,7 @@ void WordRanks::rank_part(const WordLine &line, int64_t count, int64_t kept, uin
     words[held] = word;
     held += word >> kShift <= last;
   });
-  // The order of indices stays, which sorting by digits builds on.
+  // Keeps indices in ascending order, on which the radix sort relies.
   uint64_t *const spare = words + held;
   uint64_t *const end = std::copy_if(words, words + held, spare, [&](uint64_t word) { return word >> kShift == last; });
   std::nth_element(spare, spare + (kept - below - 1), end);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fourier transforms of any length. In double, whatever the type of the arrays.
+// Fourier transforms of any length, in double whatever the type of the arrays.
 #include "op/spectral.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/spectral_math.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using spectral::Complex;
 
-// Butterflies of a power of two.
+// A transform by butterflies, of a power of two.
 class Butterflies {
  public:
   explicit Butterflies(int64_t n) : n_(n) {
@@ -58,7 +58,7 @@ class Transform {
     }
     butterflies_.run(filter_.data());
   }
-  int64_t work() const { return butterflies_.size(); }  // numbers that run() takes; the first n are data and result
+  int64_t work() const { return butterflies_.size(); }  // numbers that run() needs; the first n are data and result
   void run(Complex *x) const {
     if (direct_) return butterflies_.run(x);
     const int64_t m = butterflies_.size();
@@ -66,8 +66,8 @@ class Transform {
     std::fill(x + n_, x + m, Complex{0, 0});
     butterflies_.run(x);
     for (int64_t k = 0; k < m; ++k) x[k] = (x[k] * filter_[size_t(k)]).conjugate();
-    butterflies_.run(x);                 // of the conjugate: the inverse
-    const double share = 1 / double(m);  // of a power of two: exact
+    butterflies_.run(x);                 // of the conjugate, which gives the inverse
+    const double share = 1 / double(m);  // of a power of two, so it is exact
     for (int64_t k = 0; k < n_; ++k) x[k] = Complex{x[k].real * share, -x[k].imag * share} * chirp_[size_t(k)];
   }
 
@@ -78,7 +78,8 @@ class Transform {
   std::vector<Complex> chirp_, filter_;
 };
 
-// kForward: real numbers to pairs. Else pairs to the real parts of the inverse; each is the gradient of the other.
+// kForward: from real numbers to pairs. Else from pairs to the real parts of the inverse. Each is the gradient of the
+// other.
 template <bool kForward>
 class Spectrum final : public Kernel {
  public:

@@ -14,7 +14,7 @@ namespace {
 template <typename T>
 constexpr int64_t kTile = sizeof(T) < 8 ? 64 : 32;
 
-// to[r * to_step + c] = from[c * from_step + r]: rows of both are read and written whole, however far they are apart.
+// to[r * to_step + c] = from[c * from_step + r]: reads and writes whole rows of both, however far they are apart.
 template <typename T>
 void turn_tile(const T *from, int64_t from_step, T *to, int64_t to_step, int64_t rows, int64_t columns) {
   T tile[kTile<T> * kTile<T>];
@@ -31,10 +31,10 @@ void turn_tile(const T *from, int64_t from_step, T *to, int64_t to_step, int64_t
                    high = __builtin_shufflevector(line[0], line[1], 2, 6, 3, 7),
                    next_low = __builtin_shufflevector(line[2], line[3], 0, 4, 1, 5),
                    next_high = __builtin_shufflevector(line[2], line[3], 2, 6, 3, 7);
-        const Four turned[4] = {
+        const Four transposed[4] = {
             __builtin_shufflevector(low, next_low, 0, 1, 4, 5), __builtin_shufflevector(low, next_low, 2, 3, 6, 7),
             __builtin_shufflevector(high, next_high, 0, 1, 4, 5), __builtin_shufflevector(high, next_high, 2, 3, 6, 7)};
-        for (int64_t i = 0; i < 4; ++i) std::memcpy(tile + (r + i) * kTile<T> + c, &turned[i], 16);
+        for (int64_t i = 0; i < 4; ++i) std::memcpy(tile + (r + i) * kTile<T> + c, &transposed[i], 16);
       }
       for (; r < rows; ++r) {
         for (int64_t i = 0; i < 4; ++i) tile[r * kTile<T> + c + i] = x[i * from_step + r];
@@ -50,7 +50,7 @@ void turn_tile(const T *from, int64_t from_step, T *to, int64_t to_step, int64_t
 constexpr int64_t kGrain = 16384;  // elements
 constexpr int64_t kGrainBytes = 262144;
 
-// to[i * to_step] = from[i * from_step]; lines that are usual have loops that are vectorised.
+// to[i * to_step] = from[i * from_step]; common steps have vectorised loops.
 template <typename T>
 void copy_line(const T *from, int64_t from_step, T *to, int64_t to_step, int64_t count) {
   if (to_step != 1) {

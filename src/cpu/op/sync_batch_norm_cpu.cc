@@ -115,7 +115,7 @@ class SyncBatchNormBackward final : public Kernel {
   }
 
  private:
-  // fn(channel, gradient(at), normalised data(at), 1 / deviation).
+  // Calls fn(channel, gradient(at), normalised data(at), 1 / deviation) for each channel.
   template <typename T, typename Fn>
   void for_channels(const Args &args, const Lane &lane, Fn &&fn) const {
     using S = StatisticsOf<T>;
@@ -131,7 +131,7 @@ class SyncBatchNormBackward final : public Kernel {
     });
   }
 
-  // Gradients of gamma and beta are of the own part: a group adds them up.
+  // Gradients of gamma and beta are those of the device's own part: the group adds them up.
   template <typename T>
   void differentiate(const Args &args, const Lane &lane) const {
     using S = StatisticsOf<T>;
@@ -166,7 +166,7 @@ std::string refuses_backward_of_own(const StepSpec &spec) {
   return dynamic_cast<const SyncBatchNorm *>(spec.forward) ? "" : "the statistics are the device's own";
 }
 
-// Asked first: the others take the backward step of any forward step.
+// Asked first: the other kernels would take the backward step of this one.
 COHORT_KERNEL(cpu, _contrib_SyncBatchNorm, SyncBatchNorm)
     .named("shared")
     .dtypes(kFloatTypes)

@@ -13,7 +13,7 @@ class Repeated final : public Kernel {
   Repeated(const StepSpec &spec, const Repetition &r) {
     std::vector<StridedCopy::Axis> axes;
     const std::vector<int64_t> to = dense_strides(Shape(r.lengths));
-    int64_t from = 1;  // of the next axis of data, from the last one
+    int64_t from = 1;  // stride of the next axis of data, from the last one on
     for (size_t i = r.lengths.size(); i-- > 0;) {
       axes.insert(axes.begin(), {r.lengths[i], r.repeated[i] ? 0 : from, to[i]});
       if (!r.repeated[i]) from *= r.lengths[i];
@@ -26,7 +26,7 @@ class Repeated final : public Kernel {
   StridedCopy copy_;
 };
 
-// The sum of the head gradient over the repetitions.
+// Sums the head gradient over the repetitions.
 template <typename C>
 class RepeatedBackward final : public Kernel {
  public:
@@ -38,7 +38,7 @@ class RepeatedBackward final : public Kernel {
   void run(const Args &args, const Lane &lane) const override { reducer_.run(args, 0, lane); }
 
  private:
-  const reduce::Reducer<C, reduce::Sum<C>, reduce::ArraySource> reducer_;
+  const reduce::AxisReducer<C, reduce::Sum<C>, reduce::ArraySource> reducer_;
 };
 
 template <typename A>

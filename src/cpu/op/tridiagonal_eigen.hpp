@@ -6,16 +6,16 @@
 
 namespace cohort {
 
-// By divide and conquer. Two halves are decomposed without the element that joins them; what it adds is of rank one,
-// and the eigenvalues of D + rho z z^T are the roots of f(x) = 1 + rho sum(z_j^2 / (D_j - x)), one between each two D.
-// Roots are kept as their distance from the next D, and z is made anew from them: so vectors are orthogonal however
-// close roots lie (Gu and Eisenstat). Every search for a root has an end, as its interval shrinks: there is no input
-// for which the method does not converge.
+// Divide and conquer. Both halves are decomposed without the element that joins them; that element contributes a
+// matrix of rank one, and the eigenvalues of D + rho z z^T are the roots of f(x) = 1 + rho sum(z_j^2 / (D_j - x)),
+// one between each two D. Roots are kept as distances from the nearest D, and z is recomputed from them, so that
+// vectors are orthogonal however close roots lie (Gu and Eisenstat). Every search for a root ends, because its
+// interval shrinks: the method converges for all inputs.
 class TridiagonalEigen {
  public:
-  static int64_t room(int64_t n);  // elements
-  // diagonal (n) becomes the eigenvalues, in no order; beside (n - 1) are the elements beside it; rows of u (n, n)
-  // become the vectors. No element is larger than a few.
+  static int64_t room(int64_t n);  // scratch elements
+  // On entry, diagonal (n) and beside (n - 1) hold the matrix, whose elements must not be larger than a few. On
+  // return, diagonal holds the eigenvalues in no particular order, and the rows of u (n, n) the vectors.
   TridiagonalEigen(int64_t n, double *diagonal, const double *beside, double *u, double *room);
   void run() const;
 
@@ -25,7 +25,7 @@ class TridiagonalEigen {
   void merge(int64_t begin, int64_t middle, int64_t end, double rho) const;
   int64_t leave_out(int64_t begin, int64_t middle, int64_t end, double rho) const;
 
-  const int64_t n_, width_;  // width_: n in whole vectors
+  const int64_t n_, width_;  // width_: n rounded up to whole vectors
   double *const d_;
   const double *const beside_;
   double *const u_;

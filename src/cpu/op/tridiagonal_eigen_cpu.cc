@@ -18,12 +18,13 @@ using Eight [[gnu::vector_size(64), gnu::aligned(8), gnu::may_alias]] = double;
 int64_t whole_eights(int64_t count) { return (count + kEight - 1) / kEight * kEight; }
 double sum(const Eight &x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
-// f and what its roots are searched with, over poles below x and over those above it.
+// The terms of f and of its derivative, summed over poles below x and over those above it.
 struct Secular {
   double below = 0, above = 0;              // sums of z^2 / (pole - x)
-  double slope_below = 0, slope_above = 0;  // and of (z / (pole - x))^2
+  double slope_below = 0, slope_above = 0;  // sums of (z / (pole - x))^2
 
-  // away (count, whole vectors; z is 0 behind) is how far poles are from the origin, from which x is counted.
+  // away (count, in whole vectors; z is 0 behind count) is the distance of the poles from the origin from which x is
+  // measured.
   static Secular run(const double *away, const double *z, int64_t count, double x) {
     Eight below = {}, above = {}, slope_below = {}, slope_above = {};
     const Eight zero = {};
@@ -40,7 +41,7 @@ struct Secular {
   }
 };
 
-// The numerators z that have these roots: Gu and Eisenstat's. Also in whole vectors.
+// Recomputes the numerators z that have exactly these roots (Gu and Eisenstat), in whole vectors.
 struct TakeRoot {
   // anew *= (pole - root) / (pole - own), where `own` is the pole of the root; `away` is pole - root.
   static void run(const double *away, const double *poles, double own, int64_t count, double *anew) {
@@ -51,7 +52,7 @@ struct TakeRoot {
   }
 };
 
-// away = z / away, of length 1.
+// away = z / away, normalised to length 1.
 struct MakeVector {
   static void run(const double *z, int64_t count, double *away) {
     Eight square = {};
@@ -65,7 +66,7 @@ struct MakeVector {
   }
 };
 
-// The zero of c x^2 - a x + b that is next to the one of -a x + b, or the other one.
+// The zero of c x^2 - a x + b that is close to the one of -a x + b, or the other one.
 double quadratic(double a, double b, double c, bool other) {
   const double root = std::sqrt(std::max(a * a - 4 * b * c, 0.0));
   if (other) return a >= 0 ? (a + root) / (2 * c) : 2 * b / (a - root);
@@ -74,19 +75,19 @@ double quadratic(double a, double b, double c, bool other) {
 
 }  // namespace
 
-// The problem D + rho z z^T of what is not left out.
+// The problem D + rho z z^T without the deflated elements.
 struct TridiagonalEigen::Merged {
   int64_t count;
   double rho;
   const double *poles, *z;
-  const int64_t *ranked;  // poles in their order
+  const int64_t *ranked;  // the order of the poles
   double *away;
 
-  // Root i as its distance from a pole, *origin; away becomes pole - root for all poles.
+  // Computes root i as its distance from a pole, *origin; away becomes pole - root for all poles.
   double root(int64_t i, int64_t *origin) const {
     static const auto secular = best_version<Secular>();
     const bool last = i + 1 == count;
-    // f is modelled by the two poles around the root; the last root has them below.
+    // f is modelled by the two poles around the root; for the last root both are below it.
     int64_t left = ranked[last ? std::max<int64_t>(i - 1, 0) : i], right = ranked[last ? i : i + 1];
     const int64_t whole = whole_eights(count);
     const auto place = [&](int64_t pole) {
@@ -98,7 +99,7 @@ struct TridiagonalEigen::Merged {
     if (last) {
       place(right);
       for (int64_t j = 0; j < count; ++j) high += z[j] * z[j];
-      high *= rho * (1 + 4 * kEpsilon);  // above it all the same
+      high *= rho * (1 + 4 * kEpsilon);  // certainly above the root
       x = count == 1 ? high : high / 2;
     } else {
       place(left);
@@ -175,9 +176,9 @@ void TridiagonalEigen::decompose(int64_t begin, int64_t end) const {
   if (joint != 0) merge(begin, middle, end, joint);
 }
 
-// Elements of z that are as good as 0, and, by a rotation, one of two whose D are as good as equal, leave a vector as
-// it is. Of the others, whose number is returned, kept_ holds the numbers in the order of their D. side_ says in which
-// half the elements of a vector are: 0 in the first, 1 in both, 2 in the second; 3 where it is left out.
+// Deflation. Elements of z that are negligible, and, after a rotation, one of two whose D are nearly equal, leave a
+// vector as it is. kept_ holds the numbers of the others in the order of their D; returns how many. side_ says in
+// which half the elements of a vector are: 0 in the first, 1 in both, 2 in the second; 3: deflated.
 int64_t TridiagonalEigen::leave_out(int64_t begin, int64_t middle, int64_t end, double rho) const {
   const int64_t count = end - begin;
   double *const d = d_ + begin;
@@ -226,14 +227,14 @@ void TridiagonalEigen::merge(int64_t begin, int64_t middle, int64_t end, double 
   static const auto make_vector = best_version<MakeVector>();
   const int64_t count = end - begin, first = middle - begin;
   double *const d = d_ + begin, *const u = u_ + begin * n_ + begin;
-  // z is the vectors' elements at the joint, of length 1; 2 rho is what is left.
+  // z is the row of vectors at the joint, normalised to length 1; the factor is then 2 rho.
   for (int64_t j = 0; j < count; ++j) {
     z_[j] = (j < first ? u[j * n_ + first - 1] : std::copysign(1.0, joint) * u[j * n_ + first]) * std::sqrt(0.5);
   }
   const double rho = 2 * std::fabs(joint);
   const int64_t num_kept = leave_out(begin, middle, end, rho);
   if (num_kept == 0) return;
-  // Vectors in the order of their sides.
+  // Sorts vectors by their sides.
   int64_t starts[5] = {};
   for (int64_t j = 0; j < count; ++j) ++starts[side_[j] + 1];
   for (int k = 0; k < 4; ++k) starts[k + 1] += starts[k];
@@ -245,7 +246,7 @@ void TridiagonalEigen::merge(int64_t begin, int64_t middle, int64_t end, double 
     roots_[place_[j]] = d[j];
     top = std::max(top, std::fabs(d[j]));
   }
-  const double scale = std::ldexp(1.0, -std::max(std::ilogb(top), -1000));  // so that nothing is too small
+  const double scale = std::ldexp(1.0, -std::max(std::ilogb(top), -1000));  // keeps numbers from being too small
   for (int64_t i = 0; i < num_kept; ++i) {
     poles_[place_[kept_[i]]] = d[kept_[i]] * scale;
     weights_[place_[kept_[i]]] = z_[kept_[i]];

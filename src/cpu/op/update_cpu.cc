@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of parameter updates: the functors of op/update_math.hpp over flat arrays. Weight, gradient and states of
-// float or double are worked on where they lie; others block by block.
+// float or double are updated in place; other types block by block.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "base/dtype_cast.hpp"
-#include "cpu/op/one_update.hpp"
+#include "cpu/op/weight_update.hpp"
 #include "device/kernel_table.hpp"
 #include "op/update.hpp"
 
 namespace cohort {
 namespace {
 
-// The numbers of a run come with it (Args::numbers), and then all of them: an optimizer's change from step to step.
+// The numbers of an optimizer's update, which change from step to step, are passed with the run (Args::numbers).
 // Those of an operator that is run by itself are its attributes.
 template <typename F, typename A, typename C, bool kMaster>
 class Update final : public Kernel {
@@ -32,7 +32,7 @@ class Update final : public Kernel {
 
  private:
   const UpdateNumbers<double> own_;
-  const OneUpdate<C> update_;
+  const WeightUpdateLoop<C> update_;
 };
 
 template <typename F, typename A, bool kMaster = false>
@@ -45,9 +45,9 @@ std::unique_ptr<Kernel> make_update(StepSpec &spec) {
 
 // Inputs: weight, direction, norm of the weight, norm of the direction[, master weight].
 template <bool kMaster>
-class LambPhase2 final : public Kernel {
+class LambSecondPhase final : public Kernel {
  public:
-  explicit LambPhase2(const StepSpec &spec)
+  explicit LambSecondPhase(const StepSpec &spec)
       : attrs_(spec.attrs_as<LambPhase2Attrs>()),
         update_(without_norms(spec), best_version<UpdateBody<update::LambPhase2, float>>(), 0, kMaster, 0, 0),
         load_norm_(load_block(spec.inputs[2].dtype, Dtype::kFloat64)) {}
@@ -69,11 +69,11 @@ class LambPhase2 final : public Kernel {
     return spec;
   }
   const LambPhase2Attrs attrs_;
-  const OneUpdate<float> update_;
+  const WeightUpdateLoop<float> update_;
   const LoadBlock load_norm_;
 };
 
-// Reads the weight in float32, which is the last input, in place of the first.
+// Reads the float32 weight, which is the last input, in place of the first.
 class MpLambPhase1 final : public Kernel {
  public:
   explicit MpLambPhase1(const StepSpec &spec)
@@ -92,10 +92,10 @@ class MpLambPhase1 final : public Kernel {
     return spec;
   }
   const UpdateNumbers<float> numbers_;
-  const OneUpdate<float> update_;
+  const WeightUpdateLoop<float> update_;
 };
 
-// Rows of a weight with one number of history each.
+// Rows of a weight with one history number each.
 class GroupAdagrad final : public Kernel {
  public:
   explicit GroupAdagrad(const StepSpec &spec)
@@ -269,8 +269,8 @@ COHORT_KERNEL_BY(cpu, _test_update, make_update<update::Test, OptimizerAttrs>).o
 COHORT_KERNEL_BY(cpu, _gathered_sgd_update, make_update<update::Gathered, OptimizerAttrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cpu, lamb_update_phase1, make_update<update::LambPhase1, LambPhase1Attrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL(cpu, mp_lamb_update_phase1, MpLambPhase1);
-using LambPhase2Plain = LambPhase2<false>;
-using LambPhase2Master = LambPhase2<true>;
+using LambPhase2Plain = LambSecondPhase<false>;
+using LambPhase2Master = LambSecondPhase<true>;
 COHORT_KERNEL(cpu, lamb_update_phase2, LambPhase2Plain);
 COHORT_KERNEL(cpu, mp_lamb_update_phase2, LambPhase2Master);
 COHORT_KERNEL(cpu, _contrib_group_adagrad_update, GroupAdagrad).output_dtypes(kFloatTypes);

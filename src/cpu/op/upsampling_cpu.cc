@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 
@@ -14,8 +14,8 @@ namespace {
 
 using A = UpSamplingAttrs;
 
-// One input of nearest: where its channels lie in the output, and how often each element is repeated.
-struct Enlarged {
+// One input of nearest: its channels' position in the output, and how often each element is repeated.
+struct RepeatedInput {
   int64_t channels, height, width, first, repeat_y, repeat_x;
 };
 
@@ -36,7 +36,7 @@ class UpNearest {
   size_t extra() const { return 0; }
   void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
     for (size_t i = 0; i < images_.size(); ++i) {
-      const Enlarged &e = images_[i];
+      const RepeatedInput &e = images_[i];
       const int64_t small = e.height * e.width, large = height_ * width_;
       if (kBackward && !out[i]) continue;
       parallel_for(lane, batch_ * e.channels, 1 + kCheapGrain / (large + 1), [&](int64_t begin, int64_t end) {
@@ -53,7 +53,7 @@ class UpNearest {
   }
 
  private:
-  void spread(const Enlarged &e, const C *from, C *to, bool add) const {
+  void spread(const RepeatedInput &e, const C *from, C *to, bool add) const {
     for (int64_t y = 0; y < height_; ++y, to += width_) {
       const C *const line = from + y / e.repeat_y * e.width;
       if (!add && y % e.repeat_y > 0) {
@@ -69,7 +69,7 @@ class UpNearest {
       });
     }
   }
-  void gather(const Enlarged &e, const C *from, C *to) const {
+  void gather(const RepeatedInput &e, const C *from, C *to) const {
     std::fill_n(to, e.height * e.width, C(0));
     for (int64_t y = 0; y < height_; ++y, from += width_) {
       C *const line = to + y / e.repeat_y * e.width;
@@ -82,7 +82,7 @@ class UpNearest {
       });
     }
   }
-  // The usual factor has loops of its own, which are vectorised.
+  // The common factor 2 has vectorised loops of its own.
   template <typename Fn>
   static void with_repeat(int64_t repeat, Fn &&fn) {
     if (repeat == 2) return fn(std::integral_constant<int64_t, 2>());
@@ -91,11 +91,11 @@ class UpNearest {
 
   const bool sums_;
   int64_t batch_, channels_, height_, width_;
-  std::vector<Enlarged> images_;
+  std::vector<RepeatedInput> images_;
 };
 
-// Calls fn(element of a small image, element of a large one, element of a filter) for all that meet: the small element
-// (y, x) puts the filter on the large one from (y, x) * scale - pad on.
+// Calls fn(element of a small image, element of a large one, element of a filter) for all combinations: the small
+// element (y, x) places the filter on the large image at (y, x) * scale - pad.
 class FilterWalk {
  public:
   FilterWalk(const A &a, const Shape &small)

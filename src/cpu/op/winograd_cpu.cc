@@ -16,8 +16,8 @@ namespace cohort {
 namespace {
 
 constexpr int64_t kLanes = 16, kTile = 4, kWindow = 5, kSide = kTile + kWindow - 1, kPoints = kSide * kSide;
-constexpr int64_t kGroupBytes = 384 << 10;  // of what a group of tiles is turned into: half of a usual second cache
-constexpr int64_t kRows = 6;                // of a product in registers, beside up to kColumns vectors of columns
+constexpr int64_t kGroupBytes = 384 << 10;  // of a transformed group of tiles: half of a typical L2 cache
+constexpr int64_t kRows = 6;                // rows of a product in registers, beside up to kColumns vectors of columns
 constexpr int64_t kColumns = 4;
 
 using Lanes [[gnu::vector_size(64), gnu::may_alias]] = float;
@@ -26,8 +26,8 @@ using LanesAnywhere [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = 
 int64_t vectors(int64_t channels) { return (channels + kLanes - 1) / kLanes; }
 
 // ---- polynomials at the points 0, 1, -1, 2, -2, 1/2, -1/2 and infinity ---------------------------------------------
-// Four places of the result are D = A^T [(G w) * (B^T d)], along both axes; each class here is one of these matrices or
-// its transpose, applied to kIn values.
+// Four places of the result are D = A^T [(G w) * (B^T d)], along both axes; each class here is one of these matrices
+// or its transpose, applied to kIn values.
 
 constexpr float kOne = -2.0f / 9, kTwo = 1.0f / 90, kHalf = 32.0f / 45;  // rows of G at +-1, +-2 and +-1/2
 
@@ -116,7 +116,7 @@ struct PointsToWindow {  // G^T
   }
 };
 
-// Along both axes: in(i, j) gives a vector, out(i, j) is one.
+// Applies a transform along both axes: in(i, j) gives a vector, out(i, j) is one.
 template <typename Matrix, typename In, typename Out>
 void along_both(const In &in, const Out &out) {
   Lanes half[Matrix::kOut][Matrix::kIn];
@@ -132,8 +132,9 @@ void along_both(const In &in, const Out &out) {
 
 // ---- products ------------------------------------------------------------------------------------------------------
 
-// A times B for R rows and N vectors of columns, or added to C. Element (r, k) of A is at a[r * row + k * inner].
-struct Product {
+// A times B for R rows and N vectors of columns, stored in C or added to it. Element (r, k) of A is at a[r * row + k
+// * inner].
+struct PointProduct {
   const float *a;
   int64_t row, inner;
   const float *b;
@@ -144,7 +145,7 @@ struct Product {
 };
 
 template <int R, int N>
-void multiply_block(const Product &p, int64_t first_row, int64_t first_vector) {
+void multiply_block(const PointProduct &p, int64_t first_row, int64_t first_vector) {
   const float *a = p.a + first_row * p.row, *b = p.b + first_vector * kLanes;
   float *const c = p.c + first_row * p.c_step + first_vector * kLanes;
   Lanes sums[R][N];
@@ -173,14 +174,14 @@ void multiply_block(const Product &p, int64_t first_row, int64_t first_vector) {
 }
 
 template <int N>
-void multiply_columns(const Product &p, int64_t rows, int64_t vector) {
+void multiply_columns(const PointProduct &p, int64_t rows, int64_t vector) {
   int64_t r = 0;
   for (; r + kRows <= rows; r += kRows) multiply_block<kRows, N>(p, r, vector);
   for (; r + 2 <= rows; r += 2) multiply_block<2, N>(p, r, vector);
   if (r < rows) multiply_block<1, N>(p, r, vector);
 }
 
-void multiply(const Product &p, int64_t rows, int64_t num_vectors) {
+void multiply(const PointProduct &p, int64_t rows, int64_t num_vectors) {
   int64_t n = 0;
   for (; n + kColumns <= num_vectors; n += kColumns) multiply_columns<kColumns>(p, rows, n);
   if (num_vectors - n == 3) multiply_columns<3>(p, rows, n);
@@ -192,7 +193,7 @@ void multiply(const Product &p, int64_t rows, int64_t num_vectors) {
 
 using Sizes = Winograd::Sizes;
 
-// Where a tile is: its sample, and the place in its upper left corner.
+// The position of a tile: its sample, and its upper left corner.
 struct Tile {
   int64_t sample, y, x;
 };
@@ -201,8 +202,8 @@ Tile tile_at(const Sizes &z, int64_t t) {
   return {t / (z.tiles_y * z.tiles_x), in_sample / z.tiles_x * kTile, in_sample % z.tiles_x * kTile};
 }
 
-// An array of places, each with its channels in runs.
-struct Places {
+// An array whose channels lie in runs at each place.
+struct ChannelArray {
   const ChannelRuns &runs;
   int64_t height, width, channels;
   bool has(int64_t y, int64_t x) const { return y >= 0 && x >= 0 && y < height && x < width; }
@@ -211,10 +212,11 @@ struct Places {
   }
   int64_t lanes(int64_t channel) const { return std::min(kLanes, channels - channel); }
 };
-Places data_places(const Sizes &z) { return {z.data, z.s.in[1], z.s.in[2], z.s.in_channels}; }
-Places result_places(const Sizes &z) { return {z.result, z.s.out[1], z.s.out[2], z.s.out_channels}; }
+ChannelArray data_places(const Sizes &z) { return {z.data, z.s.in[1], z.s.in[2], z.s.in_channels}; }
+ChannelArray result_places(const Sizes &z) { return {z.result, z.s.out[1], z.s.out[2], z.s.out_channels}; }
 
-// Channels behind the last one have any values, nobody looks at them; only behind the array there is nothing to read.
+// Vectors may read channels behind the last one, whose values are not used; only behind the array nothing may be
+// read.
 Lanes load(const float *from, const float *end) {
   if (end - from >= kLanes) return *reinterpret_cast<const LanesAnywhere *>(from);
   Lanes lanes{};
@@ -236,10 +238,10 @@ void add(const Lanes &lanes, int64_t count, float *to) {
   }
 }
 
-// Squares of an array as points: to[point][tile][channel], for tiles [first, first + count).
+// Transforms squares of an array to points: to[point][tile][channel], for tiles [first, first + count).
 template <typename Matrix>
-void to_points(const Sizes &z, const Places &places, const float *values, int64_t pad_y, int64_t pad_x, int64_t first,
-               int64_t count, float *to) {
+void to_points(const Sizes &z, const ChannelArray &places, const float *values, int64_t pad_y, int64_t pad_x,
+               int64_t first, int64_t count, float *to) {
   const int64_t width = vectors(places.channels) * kLanes;
   const float *const end = values + z.s.batch * places.runs.batch_step;
   for (int64_t t = 0; t < count; ++t) {
@@ -260,8 +262,8 @@ void to_points(const Sizes &z, const Places &places, const float *values, int64_
   }
 }
 
-// Filters as points: to[point][row][lane], where a row is a channel of the data and a lane one of the result, or, of
-// the transposed filters, the other way about.
+// Transforms filters to points: to[point][row][lane], where a row is a channel of the data and a lane one of the
+// result; for transposed filters the other way round.
 struct FiltersToPoints {
   static void run(const Sizes &z, const float *weight, bool transposed, int64_t begin, int64_t end, float *to) {
     int64_t rows = z.s.in_channels, columns = z.s.out_channels, row = z.s.weight_in_step, lane = z.s.weight_out_step;
@@ -286,8 +288,8 @@ struct FiltersToPoints {
   }
 };
 
-// Channels [begin, end) of the data in the gradient of the filters: the sum of `num_sums` arrays of points in their
-// order.
+// Computes channels [begin, end) of the data in the gradient of the filters: the sum of `num_sums` arrays of points,
+// in order.
 struct PointsToFilters {
   static void run(const Sizes &z, const float *sums, int64_t sum_step, int64_t num_sums, int64_t begin, int64_t end,
                   float *gradient) {
@@ -315,11 +317,11 @@ struct PointsToFilters {
   }
 };
 
-// Tiles [begin, end) of the result.
+// Computes tiles [begin, end) of the result.
 struct ForwardTiles {
   static void run(const Sizes &z, const float *data, const float *filters, const float *bias, int64_t begin,
                   int64_t end, float *memory, float *result) {
-    const Places places = result_places(z);
+    const ChannelArray places = result_places(z);
     const int64_t in = z.in_width(), out = z.out_width();
     float *const data_points = memory, *const points = memory + kPoints * z.group * in;
     for (int64_t first = begin; first < end; first += z.group) {
@@ -353,14 +355,14 @@ struct ForwardTiles {
   }
 };
 
-// What a range of samples gives; each may be null. Those of filters, as points, and of the bias are parts of sums.
-struct Gradients {
+// The outputs of a range of samples; each may be null. Those of filters (as points) and of the bias are partial sums.
+struct GradientBuffers {
   float *data, *filters, *bias;
 };
 
 struct BackwardSamples {
   static void run(const Sizes &z, const float *head, const float *data, const float *filters, int64_t begin,
-                  int64_t end, float *memory, const Gradients &to) {
+                  int64_t end, float *memory, const GradientBuffers &to) {
     const int64_t in = z.in_width(), out = z.out_width(), tiles = z.tiles_y * z.tiles_x;
     float *const data_points = memory, *const points = memory + kPoints * z.group * in;
     if (to.data) {
@@ -389,7 +391,7 @@ struct BackwardSamples {
     }
   }
 
-  // The places of a tile added up are one of its points, that of 1 along both axes.
+  // The sum over the places of a tile is one of its points: the one for 1 along both axes.
   static void add_tiles(const Sizes &z, const float *points, int64_t count, bool adds, float *bias) {
     const int64_t width = z.out_width();
     for (int64_t c = 0; c < width; c += kLanes) {
@@ -402,7 +404,7 @@ struct BackwardSamples {
   }
 
   static void add_square(const Sizes &z, const float *points, const Tile &tile, float *data_gradient) {
-    const Places places = data_places(z);
+    const ChannelArray places = data_places(z);
     const int64_t y = tile.y - z.s.pad[1], x = tile.x - z.s.pad[2];
     for (int64_t c = 0; c < places.channels; c += kLanes) {
       const int64_t lanes = places.lanes(c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/cpu_backend.hpp"
 
 namespace cohort {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functors of op/update_math.hpp as loops over the arrays of one weight, for kernels that update one or several.
+// The functors of op/update_math.hpp as loops over the arrays of one weight, for kernels that update one or several
+// weights.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace cohort {
 template <typename F, typename C>
 struct UpdateBody {
   static void run(const C *w, const C *g, C *s0, C *s1, C *s2, C *out, int64_t count, const UpdateNumbers<C> *numbers) {
-    const UpdateNumbers<C> n = *numbers;  // a copy that no store can reach
+    const UpdateNumbers<C> n = *numbers;  // a copy: stores cannot alias it
     COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       C s[3];
@@ -33,12 +34,12 @@ template <typename C>
 using UpdateLoop = void (*)(const C *w, const C *g, C *s0, C *s1, C *s2, C *out, int64_t count,
                             const UpdateNumbers<C> *numbers);
 
-// One weight: its arrays, and where they lie among the inputs.
+// The update of one weight, and the indices of its arrays among the inputs.
 template <typename C>
-class OneUpdate {
+class WeightUpdateLoop {
  public:
-  // inputs: weight, gradient, states[, master weight], from `first` on, and output `output`.
-  OneUpdate(const StepSpec &spec, UpdateLoop<C> loop, int num_states, bool master, int first, int output)
+  // Inputs: weight, gradient, states[, master weight], from `first` on; and output `output`.
+  WeightUpdateLoop(const StepSpec &spec, UpdateLoop<C> loop, int num_states, bool master, int first, int output)
       : loop_(loop),
         num_states_(num_states),
         weight_(master ? first + 2 + num_states : first),
@@ -74,7 +75,7 @@ class OneUpdate {
     });
   }
 
-  void copy_weight(const Args &args) const {  // no update: the output is the weight
+  void copy_weight(const Args &args) const {  // without an update: copies the weight to the output
     C block[kPointwiseBlock];
     for (int64_t i = 0; i < count_; i += kPointwiseBlock) {
       const int64_t count = std::min(kPointwiseBlock, count_ - i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functors that take less work where no number is a NaN, infinite, subnormal or out of the range of the result. Loops
-// look at some numbers at a time and take the short formula where it fits all of them: it gives the same bits as the
-// long one, so that no result depends on its neighbours.
+// Functors with a shorter formula for numbers in a common range: no NaN, infinity, subnormal, or result out of range.
+// Loops test a block of numbers, and use the short formula if it applies to all of them: it gives the same bits as
+// the long one, so that no result depends on its neighbours.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace cohort {
 namespace pointwise {
 inline namespace COHORT_MATH_VARIANT {
 
-// rank(x, s) <= kMost: usual(x, s) is F::of(x, s).
+// usual(x, s) equals F::of(x, s) wherever rank(x, s) <= kMost.
 template <typename F>
 struct Usual {
   static constexpr bool kHas = false;
@@ -47,7 +47,7 @@ struct Usual<Log> {
   static float usual(float x, float) { return usual_log_of(x, 0.0f); }
 };
 
-constexpr int64_t kLookedAt = 512;  // at a time; they stay in the L1 cache
+constexpr int64_t kLookedAt = 512;  // numbers tested at a time; they stay in the L1 cache
 
 }  // namespace COHORT_MATH_VARIANT
 }  // namespace pointwise

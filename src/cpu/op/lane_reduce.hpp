@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partial results of a row, one a lane, joined in the same order whatever the instruction set. join(a, b) puts b into
-// a; it takes elements, and vectors of them.
+// Reduces a row over lanes, whose partial results are combined in the same order whatever the instruction set.
+// join(a, b) combines b into a; it takes elements, and vectors of them.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace cohort {
 
-constexpr int64_t kLongRow = 512;  // several registers of long rows, one of short ones
+constexpr int64_t kLongRow = 512;  // elements from which a row uses several registers instead of one
 
-// kLanes is a power of two from 16 on.
+// kLanes is a power of two, 16 or more.
 template <int kLanes, typename C, typename Join>
 inline C join_lanes(C (&partial)[kLanes], const Join &join) {
   for (int width = kLanes / 2; width >= 16; width /= 2) {
     for (int k = 0; k < width; ++k) join(partial[k], partial[k + width]);
   }
-  // Halves of 16, of 8, of 4 and of 2, in a register.
+  // Combines halves of 16, of 8, of 4 and of 2, in a register.
   using Lanes [[gnu::vector_size(16 * sizeof(C))]] = C;
   Lanes all;
   std::memcpy(&all, partial, sizeof all);

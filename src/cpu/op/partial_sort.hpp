@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements in the order of a key (kernels/ranking.hpp).
+// Sorts the first elements by a key (kernels/ranking.hpp).
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace cohort {
 
-// The elements of C that `count` items take in scratch memory.
+// The size, in elements of C, of `count` items in scratch memory.
 template <typename C>
 constexpr int64_t ranked_elements(int64_t count) {
   return count * int64_t(sizeof(Ranked<C>) / sizeof(C));
 }
 
-// Brings the first `kept` of `count` items to the front, in order.
+// Moves the first `kept` of `count` items to the front, in order.
 template <bool kAscend, typename Key>
 inline void rank(Ranked<Key> *items, int64_t count, int64_t kept) {
   if (kept < count) std::nth_element(items, items + kept, items + count, ranks_before<kAscend, Key>);

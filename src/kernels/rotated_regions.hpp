@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The places that a grid of windows over a turned region of an image reads. Compiled by nvcc, too.
+// Where a grid of windows over a rotated region of an image reads. Compiled by nvcc, too.
 #pragma once
 
 #include <cmath>
@@ -10,21 +10,22 @@
 
 namespace cohort {
 
-// A region, in elements of an image.
+// A rotated region, in elements of an image.
 template <typename C>
-struct TurnedRegion {
-  static constexpr int kMostPlaces = 4096;  // along a side of a window: regions have any size
+struct RotatedRegion {
+  static constexpr int kMostPlaces =
+      4096;  // along a side of a window: the most samples that are read, as regions have any size
 
   C x, y, height, width, cosine, sine;  // x and y: of the centre
   C window_height, window_width;
-  C places_y, places_x;  // that a window reads along its sides
-  C share;               // of one of them
+  C places_y, places_x;  // samples of a window along its sides
+  C share;               // the weight of one sample
 
-  // Along a side of a window; the number that is too large, if one is.
+  // The number of samples along the side of a window that has too many, if one has.
   COHORT_HOST_DEVICE C most_places() const { return places_y <= kMostPlaces ? places_x : places_y; }
   COHORT_HOST_DEVICE bool is_readable() const { return most_places() <= kMostPlaces; }
 
-  // Where places lie before the region is turned: from its centre.
+  // Offsets from the centre of a sample, before the rotation.
   COHORT_HOST_DEVICE C down(int64_t row, C i) const {
     return C(row) * window_height - height / 2 + (i + C(0.5)) * window_height / places_y;
   }
@@ -33,19 +34,19 @@ struct TurnedRegion {
   }
 };
 
-// The four elements that are read at a place.
+// The four elements that a sample reads, and their weights.
 template <typename C>
-struct TurnedPlace {
+struct RotatedSample {
   int64_t elements[4];
   C weights[4];
 };
 
 template <typename C>
-struct TurnedGrid {
+struct RotatedGrid {
   C scale;
   int64_t rows, columns, height, width, ratio;  // height and width: of an image
 
-  TurnedGrid(const RoiAlignAttrs &a, const Shape &data)
+  RotatedGrid(const RoiAlignAttrs &a, const Shape &data)
       : scale(C(a.spatial_scale)),
         rows(a.pooled_size[0]),
         columns(a.pooled_size[1]),
@@ -53,9 +54,9 @@ struct TurnedGrid {
         width(data[3]),
         ratio(a.sample_ratio) {}
 
-  COHORT_HOST_DEVICE TurnedRegion<C> region(const C *roi) const {
+  COHORT_HOST_DEVICE RotatedRegion<C> region(const C *roi) const {
     const C turn = roi[5] * C(3.14159265358979323846 / 180), wide = roi[3] * scale, tall = roi[4] * scale;
-    TurnedRegion<C> r;
+    RotatedRegion<C> r;
     r.x = roi[1] * scale;
     r.y = roi[2] * scale;
     r.width = wide < 1 ? C(1) : wide;
@@ -70,8 +71,8 @@ struct TurnedGrid {
     return r;
   }
 
-  // What is read there, if it lies on the image.
-  COHORT_HOST_DEVICE bool find(const TurnedRegion<C> &r, C down, C right, TurnedPlace<C> *found) const {
+  // Finds the elements of a sample; false if it lies outside the image.
+  COHORT_HOST_DEVICE bool find(const RotatedRegion<C> &r, C down, C right, RotatedSample<C> *found) const {
     Neighbours<C> y, x;
     if (!wide_neighbours(down * r.cosine - right * r.sine + r.y, height, &y)) return false;
     if (!wide_neighbours(right * r.cosine + down * r.sine + r.x, width, &x)) return false;
@@ -81,13 +82,13 @@ struct TurnedGrid {
     return true;
   }
 
-  // Calls fn(place) for the places of a window that lie on the image.
+  // Calls fn(sample) for each sample of a window that lies on the image.
   template <typename Fn>
-  COHORT_HOST_DEVICE void each_place(const TurnedRegion<C> &r, int64_t window, Fn &&fn) const {
+  COHORT_HOST_DEVICE void each_place(const RotatedRegion<C> &r, int64_t window, Fn &&fn) const {
     for (C i = 0; i < r.places_y; ++i) {
       const C down = r.down(window / columns, i);
       for (C j = 0; j < r.places_x; ++j) {
-        TurnedPlace<C> place;
+        RotatedSample<C> place;
         if (find(r, down, r.right(window % columns, j), &place)) fn(place);
       }
     }

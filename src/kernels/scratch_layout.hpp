@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places in one block of memory.
+// Offsets of arrays in one block of memory.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace cohort {
 
-// Appends `bytes` behind `total` and returns where they begin: the start of a cache line.
+// Appends `bytes` to a block of `total` bytes, and returns their offset: the start of a cache line.
 inline size_t book(size_t &total, size_t bytes) {
   const size_t offset = (total + 63) / 64 * 64;
   total = offset + bytes;
   return offset;
 }
 
-// Room in a block for as many elements as the product of `lengths`.
+// An array in a block of memory, of as many elements as the product of `lengths`.
 template <typename T>
-class Room {
+class ScratchArray {
  public:
-  Room(size_t &total, std::initializer_list<int64_t> lengths) : at_(book(total, bytes_of(lengths))) {}
+  ScratchArray(size_t &total, std::initializer_list<int64_t> lengths) : at_(book(total, bytes_of(lengths))) {}
   T *in(void *block) const { return reinterpret_cast<T *>(static_cast<char *>(block) + at_); }
 
  private:

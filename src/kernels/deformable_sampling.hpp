@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the windows of a deformable convolution read, whose elements are moved one by one. Compiled by nvcc, too.
+// Where the windows of a deformable convolution read: each element of a window is displaced by an offset. Compiled by
+// nvcc, too.
 #pragma once
 
 #include "op/bilinear.hpp"
@@ -7,26 +8,26 @@
 
 namespace cohort {
 
-// What counts for nothing may be infinite.
+// weight * element, but 0 where the weight is 0: the element may be infinite.
 template <typename C>
-COHORT_HOST_DEVICE inline C weighed(C weight, C element) {
+COHORT_HOST_DEVICE inline C weighted(C weight, C element) {
   return weight == 0 ? C(0) : weight * element;
 }
 
-// A place that is read; all weights are 0 where it does not lie on the image.
+// The neighbours and weights of a sampling point. All weights are 0 if it lies outside the image.
 template <typename C>
-struct MovedPlace {
+struct DeformableSample {
   Neighbours<C> y, x;
 
   COHORT_HOST_DEVICE bool is_inside() const { return y.low_weight > 0 || y.high_weight > 0; }
-  // The four elements around it.
+  // The index of one of the four elements around the point.
   COHORT_HOST_DEVICE int64_t element(int corner, int64_t width) const {
     return (corner < 2 ? y.low : y.high) * width + (corner % 2 == 0 ? x.low : x.high);
   }
   COHORT_HOST_DEVICE C weight(int corner) const {
     return (corner < 2 ? y.low_weight : y.high_weight) * (corner % 2 == 0 ? x.low_weight : x.high_weight);
   }
-  // What is read of a plane with elements at(i), and how it changes as the place moves, all times d, is added to these.
+  // Adds, each times d, the value at this point of a plane with elements at(i), and its derivatives by y and by x.
   template <typename At>
   COHORT_HOST_DEVICE void add_slopes(const At &at, int64_t width, C d, C *by_y, C *by_x, C *value) const {
     const bool has_low = exists(y.low_weight, y.low_slope), has_high = exists(y.high_weight, y.high_slope);
@@ -49,13 +50,13 @@ struct MovedPlace {
 };
 
 template <typename C, bool kModulated>
-struct MovedWindows {
+struct DeformableSampling {
   int64_t stride[2], pad[2], dilate[2];
   int64_t across;         // elements in a row of a window
   int64_t height, width;  // of an image
   int64_t columns;        // places in a row of the output
 
-  MovedWindows(const DeformableConvolutionAttrs &a, const Shape &data, const Shape &output)
+  DeformableSampling(const DeformableConvolutionAttrs &a, const Shape &data, const Shape &output)
       : stride{a.stride[0], a.stride[1]},
         pad{a.pad[0], a.pad[1]},
         dilate{a.dilate[0], a.dilate[1]},
@@ -64,15 +65,15 @@ struct MovedWindows {
         width(data[3]),
         columns(output[3]) {}
 
-  // What an element of the window at a place of the output reads, moved so far.
-  COHORT_HOST_DEVICE MovedPlace<C> find(int64_t element, int64_t place, C down, C right) const {
+  // The sampling point of an element of the window at `place` of the output, displaced by (down, right).
+  COHORT_HOST_DEVICE DeformableSample<C> find(int64_t element, int64_t place, C down, C right) const {
     const C top = C(place / columns * stride[0] - pad[0] + element / across * dilate[0]) + down;
     const C left = C(place % columns * stride[1] - pad[1] + element % across * dilate[1]) + right;
-    MovedPlace<C> found;
+    DeformableSample<C> found;
     const bool inside = kModulated
                             ? bordered_neighbours(top, height, &found.y) && bordered_neighbours(left, width, &found.x)
                             : clamped_neighbours(top, height, &found.y) && clamped_neighbours(left, width, &found.x);
-    return inside ? found : MovedPlace<C>();
+    return inside ? found : DeformableSample<C>();
   }
 };
 

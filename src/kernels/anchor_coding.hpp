@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two ends of a single-shot detector compute of an anchor. Compiled by nvcc, too.
+// Targets and detections of one anchor, for the two ends of a single-shot detector. Compiled by nvcc, too.
 #pragma once
 
 #include "op/box_math.hpp"
@@ -7,10 +7,11 @@
 
 namespace cohort {
 
-// What an anchor is to learn, or not.
+// The role of an anchor in training.
 enum class AnchorState : int32_t { kIgnored, kBackground, kObject };
 
-// How far an anchor and an object overlap: in float as MXNet does, so that what is equal there is equal here.
+// How far an anchor and an object overlap. It is rounded to float as in MXNet, so that overlaps that are equal there
+// are equal here.
 template <typename C>
 COHORT_HOST_DEVICE inline C anchor_overlap(const Box<C> &anchor, C anchor_area, const Box<C> &object, C object_area) {
   const C shared = shared_area(anchor, object, C(0)), both = anchor_area + object_area - shared;
@@ -21,7 +22,7 @@ COHORT_HOST_DEVICE inline C area_of(const Box<C> &box) {
   return (box.right - box.left) * (box.bottom - box.top);
 }
 
-// The probability of the background, of scores that lie `step` apart.
+// The probability of the background, from scores that lie `step` apart.
 template <typename C>
 COHORT_HOST_DEVICE inline C background_share(const C *scores, int64_t classes, int64_t step) {
   C top = scores[0], sum = 0;
@@ -36,7 +37,8 @@ struct Variances {
   explicit Variances(const FloatList &four) : at{C(four[0]), C(four[1]), C(four[2]), C(four[3])} {}
 };
 
-// The targets of one anchor. `object`: class and corners of what it stands for. Outputs that are null are not wanted.
+// Writes the targets of one anchor. `object`: class and corners of the object that the anchor stands for. Null
+// outputs are not written.
 template <typename C>
 struct AnchorTargets {
   Variances<C> variances;
@@ -55,14 +57,14 @@ struct AnchorTargets {
   }
 };
 
-// What was found at one anchor.
+// Class and box of the detection at one anchor.
 template <typename C>
 struct AnchorDetections {
   Variances<C> variances;
   C threshold;
   bool clip;
 
-  // The class of the object, by the output that has the largest score behind that of the background; -1: none is there.
+  // The class of the object, from the output with the largest score behind that of the background; -1: no object.
   COHORT_HOST_DEVICE C class_of(C best, C score) const { return score < threshold ? C(-1) : best - 1; }
   COHORT_HOST_DEVICE Box<C> box(const C *anchor, const C *moves) const {
     const C *const v = variances.at;

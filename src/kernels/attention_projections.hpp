@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where queries, keys and values lie in the projections of op/interleaved_attention.hpp, and how they are moved out of
-// them and back. For all backends, as kernels/compute.hpp says.
+// Where queries, keys and values lie in the projections of op/interleaved_attention.hpp, and copies between there and
+// arrays of their own. For all backends (kernels/compute.hpp).
 #pragma once
 
 #include <vector>
@@ -11,19 +11,19 @@
 namespace cohort {
 namespace {
 
-// One part of the projections in (length, count, parts, width), count = batch * heads.
-struct PartOf {
+// One part of the projections (length, count, parts, width), where count = batch * heads.
+struct ProjectionPart {
   int64_t length, count, parts, width, part;
 
-  PartOf(const Shape &s, int64_t heads, int64_t parts_of_head, int64_t which)
+  ProjectionPart(const Shape &s, int64_t heads, int64_t parts_of_head, int64_t which)
       : length(s[0]), count(s[1] * heads), parts(parts_of_head), width(s[2] / (heads * parts)), part(which) {}
   int64_t area() const { return length * width; }
   int64_t size() const { return count * area(); }
-  // Between the projections and (count, length, width).
-  template <typename C, bool kBack>
+  // Copies the part from the projections into (count, length, width); kBack: from there into the projections.
+  template <typename Backend, typename C, bool kBack>
   void move(const Lane &lane, const C *from, C *to) const {
-    parallel_for(
-        lane, length, 1 + 16384 / (count * width + 1), COHORT_BODY(int64_t begin, int64_t end) {
+    Backend::parallel_for(
+        lane, length, 1 + 16384 / (count * width + 1), [=, *this] COHORT_DEVICE(int64_t begin, int64_t end) {
           for (int64_t t = begin; t < end; ++t) {
             for (int64_t i = 0; i < count; ++i) {
               const int64_t interleaved = ((t * count + i) * parts + part) * width, together = (i * length + t) * width;
@@ -34,18 +34,18 @@ struct PartOf {
   }
 };
 
-// Queries and keys: in one array, or in two.
-struct ScoreParts {
-  ScoreParts(const InterleavedAttentionAttrs &a, const std::vector<TensorSpec> &inputs, size_t first)
+// Queries and keys, which are parts of one array or of two.
+struct ScoreProjections {
+  ScoreProjections(const InterleavedAttentionAttrs &a, const std::vector<TensorSpec> &inputs, size_t first)
       : joint(!a.own_queries),
         queries(inputs[first].shape, a.heads, joint ? 3 : 1, 0),
         keys(inputs[first + (joint ? 0 : 1)].shape, a.heads, joint ? 3 : 2, joint ? 1 : 0) {}
   const bool joint;
-  const PartOf queries, keys;
+  const ProjectionPart queries, keys;
 };
 
-inline PartOf values_of(const InterleavedAttentionAttrs &a, const Shape &s) {
-  return PartOf(s, a.heads, a.own_queries ? 2 : 3, a.own_queries ? 1 : 2);
+inline ProjectionPart values_of(const InterleavedAttentionAttrs &a, const Shape &s) {
+  return ProjectionPart(s, a.heads, a.own_queries ? 2 : 3, a.own_queries ? 1 : 2);
 }
 
 }  // namespace
