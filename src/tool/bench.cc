@@ -36,24 +36,26 @@ struct BenchResult {
 };
 
 // Fills an array with plausible numbers: small weights, statistics of normal data, inputs from 0 to 1, labels 0.
-void fill(cohort_ndarray *array, const std::string &name, bool input) {
-  const cohort_dtype dtype = query<cohort_dtype>(cohort_ndarray_dtype, array);
+void fill(NDArray &array, const std::string &name, bool input) {
+  const cohort_dtype dtype = array.dtype();
   const bool is_float = dtype == COHORT_DTYPE_FLOAT16 || dtype == COHORT_DTYPE_FLOAT32 ||
                         dtype == COHORT_DTYPE_FLOAT64 || dtype == COHORT_DTYPE_BFLOAT16;
   if (ends_with(name, "label")) {
-    check(cohort_ndarray_fill(array, 0));
+    array.fill(0);
   } else if (ends_with(name, "gamma") || ends_with(name, "var")) {
-    check(cohort_ndarray_fill(array, 1));
+    array.fill(1);
   } else if (ends_with(name, "beta") || ends_with(name, "mean") || !is_float) {
-    check(cohort_ndarray_fill(array, 0));
+    array.fill(0);
   } else {
-    check(cohort_ndarray_fill_uniform(array, input ? 0 : -0.07, input ? 1 : 0.07, 1));
+    array.fill_uniform(input ? 0 : -0.07, input ? 1 : 0.07, 1);
   }
 }
 
-void fill_all(const cohort_arrays *arrays) {
-  const std::vector<std::string> names = names_of(arrays);
-  for (size_t i = 0; i < names.size(); ++i) fill(make<NDArray>(cohort_arrays_get, arrays, i).get(), names[i], false);
+void fill_all(const Arrays &arrays) {
+  for (size_t i = 0; i < arrays.num(); ++i) {
+    NDArray array = arrays.array(i);
+    fill(array, arrays.name(i), false);
+  }
 }
 
 class Measurement {
@@ -86,94 +88,72 @@ class Measurement {
   const BenchResult &result() const { return result_; }
 
  private:
-  void bind(const Network &network, const GivenShapes &known, const std::vector<cohort_context> &contexts,
-            int32_t batch_axis, const Params *params) {
+  void bind(const Network &network, const GivenShapes &known, const std::vector<Context> &contexts, int32_t batch_axis,
+            const Params *params) {
     const std::string layout = std::string(size_t(batch_axis), 'T') + "N";
-    const Descs data = make<Descs>(cohort_descs_create), label = make<Descs>(cohort_descs_create);
+    Descs data, label;
     for (const ArrayInfo &value : network.of_kind(NetworkNode::kInput)) {
       if (!value.known())
         throw Failure("the shape of '" + value.name + "' is not known: --shape " + value.name + "=..");
       const bool given =
           std::any_of(known.shapes.begin(), known.shapes.end(), [&](const auto &s) { return s.first == value.name; });
       const bool is_label = !given || ends_with(value.name, "label");
-      NDArray array =
-          make<NDArray>(cohort_ndarray_zeros, value.shape->data(), int32_t(value.shape->size()), value.dtype, nullptr);
-      fill(array.get(), value.name, true);
-      check(cohort_descs_add((is_label ? label : data).get(), value.name.c_str(), value.shape->data(),
-                             int32_t(value.shape->size()), value.dtype, layout.c_str()));
+      NDArray array = NDArray::zeros(*value.shape, value.dtype);
+      fill(array, value.name, true);
+      (is_label ? label : data).add({value.name, *value.shape, value.dtype, layout});
       (is_label ? labels_ : data_).push_back(std::move(array));
     }
     if (data_.empty()) throw Failure("no input has a shape: give --shape data=..");
-    cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+    GroupOptions options;
     const bool in_place = params && !train_;  // used in the mapped file, without a copy
-    if (in_place) options.arg_params = params->args.get(), options.aux_params = params->aux.get();
-    group_ = make<Group>(cohort_group_create, network.symbol.get(), contexts.data(), contexts.size(), data.get(),
-                         label.get(), nullptr, size_t(0), cohort_bool(train_), &options);
+    if (in_place) options.arg_params = &params->arg, options.aux_params = &params->aux;
+    group_ = Group(network.symbol, contexts, data, label, train_, options);
     if (in_place) {
-      check_given(COHORT_GROUP_PARAMS, params->args.get());
-      check_given(COHORT_GROUP_AUX, params->aux.get());
+      check_given(COHORT_GROUP_PARAMS, params->arg);
+      check_given(COHORT_GROUP_AUX, params->aux);
     } else if (params) {
-      check(cohort_group_assign_params(group_.get(), params->args.get(), params->aux.get(), 0, 1, nullptr));
+      group_.assign_params(params->arg, params->aux, false, true);
     } else {
       set_random_params();
     }
-    const char *const keys[] = {"learning_rate", "momentum"}, *const values[] = {"0", "0.9"};
-    if (train_) optimizer_ = make<Optimizer>(cohort_optimizer_create, "sgd", keys, values, size_t(2));
+    if (train_) optimizer_ = Optimizer("sgd", {{"learning_rate", 0}, {"momentum", 0.9}});
     if (train_) make_head_gradients();
     for (size_t device = 0; device < contexts.size(); ++device) {
-      cohort_memory_info memory = COHORT_MEMORY_INFO_INIT;
-      check(cohort_group_memory(group_.get(), device, &memory));
+      const cohort_memory_info memory = group_.memory(device);
       result_.planned_bytes +=
           memory.planned_bytes + memory.argument_bytes + memory.gradient_bytes + memory.output_bytes;
     }
   }
 
   void set_random_params() {
-    cohort_arrays *args = nullptr, *aux = nullptr;
-    check(cohort_group_copy_params(group_.get(), &args, &aux));
-    const Arrays args_owner(args), aux_owner(aux);
-    fill_all(args);
-    fill_all(aux);
-    check(cohort_group_set_params(group_.get(), args, aux, 1));
+    const Params params = group_.copy_params();
+    fill_all(params.arg);
+    fill_all(params.aux);
+    group_.set_params(params.arg, params.aux, true);
   }
 
-  void check_given(cohort_group_list list, const cohort_arrays *given) const {
-    const std::vector<std::string> names = names_of(given);
-    const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), list);
-    for (size_t i = 0; i < num; ++i) {
-      const char *const name = query<const char *>(cohort_group_name, group_.get(), list, i);
-      if (std::find(names.begin(), names.end(), name) == names.end())
-        throw Failure(std::string("--params has no '") + name + "'");
+  void check_given(cohort_group_list list, const Arrays &given) const {
+    const std::vector<std::string> names = given.names();
+    for (const std::string &name : group_.names(list)) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) throw Failure("--params has no '" + name + "'");
     }
   }
 
   // Ones for each output; losses ignore them.
   void make_head_gradients() {
-    const Descs outputs = make<Descs>(cohort_group_output_shapes, group_.get());
-    const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), COHORT_GROUP_OUTPUTS);
-    for (size_t i = 0; i < num; ++i) {
-      const ArrayInfo value = value_at(outputs.get(), i);
-      const cohort_dtype dtype = value.dtype == COHORT_DTYPE_NONE ? COHORT_DTYPE_FLOAT32 : value.dtype;
-      heads_.push_back(
-          make<NDArray>(cohort_ndarray_full, value.shape->data(), int32_t(value.shape->size()), dtype, nullptr, 1.0));
+    for (const Desc &output : group_.output_shapes().list()) {
+      const cohort_dtype dtype = output.dtype == COHORT_DTYPE_NONE ? COHORT_DTYPE_FLOAT32 : output.dtype;
+      heads_.push_back(NDArray::full(*output.shape, 1, dtype));
     }
-  }
-
-  static std::vector<cohort_ndarray *> raw(const std::vector<NDArray> &arrays) {
-    std::vector<cohort_ndarray *> pointers;
-    for (const NDArray &array : arrays) pointers.push_back(array.get());
-    return pointers;
   }
 
   void step() {
-    const std::vector<cohort_ndarray *> data = raw(data_), labels = raw(labels_), heads = raw(heads_);
-    check(cohort_group_forward(group_.get(), data.data(), data.size(), labels.data(), labels.size(),
-                               cohort_bool(train_)));
+    group_.forward(data_, labels_, train_);
     if (train_) {
-      check(cohort_group_backward(group_.get(), heads.data(), heads.size()));
-      check(cohort_group_update(group_.get(), optimizer_.get(), COHORT_UPDATE_ON_STORE));
+      group_.backward(heads_);
+      group_.update(optimizer_);
     }
-    check(cohort_group_wait(group_.get()));
+    group_.wait();
   }
 
   bool train_;
@@ -200,7 +180,7 @@ void bench(const Arguments &arguments) {
   if (known.shapes.empty()) throw UsageError("--shape NAME=N,.. of the inputs is missing");
   const std::string &path = arguments.file();
   std::optional<Params> params;
-  if (arguments.has("--params")) params = load_params(arguments.one("--params"), load_symbol(path).get());
+  if (arguments.has("--params")) params = load_params(arguments.one("--params"), load_symbol(path));
 
   Tracing tracing(arguments);
   TextTable table({true, false, true, true, true, true, true, true});

@@ -15,9 +15,9 @@ using nlohmann::ordered_json;
 void convert_symbol(const std::string &path, const std::string &out, bool as_json) {
   if (out == "-" && as_json) throw UsageError("--json needs --output FILE");
   const Symbol symbol = load_symbol(path);
-  if (out == "-") return print(query<const char *>(cohort_symbol_to_json, symbol.get()) + std::string("\n"));
-  check(cohort_symbol_save(symbol.get(), out.c_str()));
-  const size_t num_nodes = query<size_t>(cohort_symbol_num_nodes, symbol.get());
+  if (out == "-") return print(symbol.to_json() + "\n");
+  symbol.save(out);
+  const size_t num_nodes = symbol.num_nodes();
   if (as_json) {
     print(ordered_json{{"file", path}, {"saved", out}, {"kind", "symbol"}, {"nodes", num_nodes}});
   } else {
@@ -26,16 +26,12 @@ void convert_symbol(const std::string &path, const std::string &out, bool as_jso
 }
 
 // Names the arrays `arg:NAME` and `aux:NAME` as in a checkpoint of the symbol.
-Arrays as_checkpoint(const std::string &path, const cohort_symbol *symbol) {
+Arrays as_checkpoint(const std::string &path, const Symbol &symbol) {
   const Params params = load_params(path, symbol);
-  Arrays all = make<Arrays>(cohort_arrays_create);
-  const std::pair<const char *, const Arrays *> lists[] = {{"arg:", &params.args}, {"aux:", &params.aux}};
+  Arrays all;
+  const std::pair<const char *, const Arrays *> lists[] = {{"arg:", &params.arg}, {"aux:", &params.aux}};
   for (const auto &[prefix, list] : lists) {
-    const std::vector<std::string> names = names_of(list->get());
-    for (size_t i = 0; i < names.size(); ++i) {
-      check(cohort_arrays_add(all.get(), (prefix + names[i]).c_str(),
-                              make<NDArray>(cohort_arrays_get, list->get(), i).get()));
-    }
+    for (size_t i = 0; i < list->num(); ++i) all.add(prefix + list->name(i), list->array(i));
   }
   return all;
 }
@@ -43,14 +39,10 @@ Arrays as_checkpoint(const std::string &path, const cohort_symbol *symbol) {
 void convert_arrays(const Arguments &arguments, const std::string &out, bool as_json) {
   const std::string &path = arguments.file();
   check_saving(out, 1);  // at least the name
-  Arrays arrays;
-  if (arguments.has("--symbol")) {
-    arrays = as_checkpoint(path, load_symbol(arguments.one("--symbol")).get());
-  } else {
-    arrays = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
-  }
-  save_arrays(arrays.get(), out);
-  const size_t num = query<size_t>(cohort_arrays_num, arrays.get());
+  const Arrays arrays =
+      arguments.has("--symbol") ? as_checkpoint(path, load_symbol(arguments.one("--symbol"))) : Arrays::load(path);
+  save_arrays(arrays, out);
+  const size_t num = arrays.num();
   if (as_json) {
     print(ordered_json{{"file", path}, {"saved", out}, {"kind", "arrays"}, {"arrays", num}});
   } else {

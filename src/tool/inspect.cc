@@ -56,9 +56,8 @@ void find_missing(const nlohmann::json &graph, const std::set<std::string> &know
 }
 
 std::map<std::string, std::vector<std::string>> missing_operators(const std::string &path) {
-  std::set<std::string> known;
-  const size_t num = query<size_t>(cohort_operator_num);
-  for (size_t i = 0; i < num; ++i) known.insert(query<const char *>(cohort_operator_name, i));
+  const std::vector<std::string> names = operator_names();
+  const std::set<std::string> known(names.begin(), names.end());
   std::map<std::string, std::vector<std::string>> missing;
   find_missing(nlohmann::json::parse(read_text(path), nullptr, false), known, missing);
   return missing;
@@ -96,26 +95,19 @@ struct MemoryPlan {
   std::string error;  // why there is no plan
 };
 
-MemoryPlan plan_of(const Network &network, const GivenShapes &known, const Params *params,
-                   const cohort_context &context, bool train) {
+MemoryPlan plan_of(const Network &network, const GivenShapes &known, const Params *params, const Context &context,
+                   bool train) {
   MemoryPlan plan;
-  std::vector<std::string> names;
-  for (const ArrayInfo &value : network.of_kind(NetworkNode::kParameter)) names.push_back(value.name);
-  std::vector<const char *> pointers;
-  for (const std::string &name : names) pointers.push_back(name.c_str());
-  const std::vector<const char *> write(names.size(), "write");
-  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
-  if (train) {
-    options.grad_req_list = write.data();
-    options.grad_req_names = pointers.data();
-    options.num_grad_reqs = names.size();
-  }
+  std::map<std::string, std::string> write;
+  for (const ArrayInfo &value : network.of_kind(NetworkNode::kParameter)) write[value.name] = "write";
+  ExecutorOptions options;
+  if (train && !write.empty()) options.grad_req = write;
   try {
-    const Executor executor = make<Executor>(cohort_executor_simple_bind, network.symbol.get(), &context,
-                                             make_descs(known, params, network.symbol.get()).get(), &options);
-    check(cohort_executor_memory(executor.get(), &plan.memory));
-    plan.text = query<const char *>(cohort_executor_debug_text, executor.get());
-  } catch (const CallError &error) {
+    const Executor executor =
+        Executor::simple_bind(network.symbol, context, make_descs(known, params, network.symbol), options);
+    plan.memory = executor.memory();
+    plan.text = executor.debug_text();
+  } catch (const Error &error) {
     plan.error = error.what();
   }
   return plan;
@@ -257,12 +249,12 @@ std::string network_text(const Network &network, const std::string &path) {
 }
 
 void inspect_arrays(const std::string &path, bool as_json) {
-  const Arrays arrays = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
-  const std::vector<std::string> names = names_of(arrays.get());
+  const Arrays arrays = Arrays::load(path);
+  const std::vector<std::string> names = arrays.names();
   std::vector<ArrayInfo> values;
   for (size_t i = 0; i < names.size(); ++i) {
-    const NDArray array = make<NDArray>(cohort_arrays_get, arrays.get(), i);
-    if (array) values.push_back(value_of(array.get(), names[i]));
+    const NDArray array = arrays.array(i);
+    if (array) values.push_back(value_of(array, names[i]));
   }
   const Total total(values);
   if (as_json) {
@@ -301,17 +293,17 @@ void inspect(const Arguments &arguments) {
     return inspect_arrays(path, as_json);
   }
   const GivenShapes known = known_from(arguments);
-  const cohort_context context = parse_context(arguments.one("--context", "cpu(0)"));
+  const Context context = parse_context(arguments.one("--context", "cpu(0)"));
   Symbol symbol;
   try {
     symbol = load_symbol(path);
-  } catch (const CallError &) {
+  } catch (const Error &) {
     const auto missing = missing_operators(path);
     if (!missing.empty()) tell_missing(path, missing, as_json);
     throw;
   }
   std::optional<Params> params;
-  if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol.get());
+  if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol);
   const Params *const given = params ? &*params : nullptr;
   const Network network = make_network(std::move(symbol), known, given);
   MemoryPlan inference, training;

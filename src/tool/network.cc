@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -47,24 +46,21 @@ std::vector<NetworkNode::Source> parse_sources(const json &list) {
   return sources;
 }
 
-template <typename Infer>
-Descs infer_outputs(Infer infer, const cohort_symbol *symbol, const GivenShapes &known, const Params *params) {
-  cohort_bool complete = 0;
-  cohort_descs *outputs = nullptr;
-  check(infer(symbol, make_descs(known, params, symbol).get(), 1, &complete, nullptr, &outputs, nullptr));
-  return Descs(outputs);
+Descs infer_outputs(Inferred (Symbol::*infer)(const Descs &, bool) const, const Symbol &symbol,
+                    const GivenShapes &known, const Params *params) {
+  return (symbol.*infer)(make_descs(known, params, symbol), true).outputs;
 }
 
 // Infers the types of a symbol's internals. A variable whose type does not follow is float32, as in binding.
-Descs infer_types(const cohort_symbol *internals, GivenShapes known, const Params *params) {
+Descs infer_types(const Symbol &internals, GivenShapes known, const Params *params) {
   std::set<std::string> variables, settled;
-  for (const std::string &name : names_of(internals, COHORT_SYMBOL_INPUTS)) variables.insert(name);
+  for (const std::string &name : internals.names(COHORT_SYMBOL_INPUTS)) variables.insert(name);
   for (;;) {
-    Descs types = infer_outputs(cohort_symbol_infer_dtype, internals, known, params);
-    const size_t num = query<size_t>(cohort_descs_num, types.get());
+    Descs types = infer_outputs(&Symbol::infer_dtype, internals, known, params);
+    const size_t num = types.num();
     bool all = true;
     for (size_t i = 0; all && i < num; ++i) {
-      const ArrayInfo value = value_at(types.get(), i);
+      const ArrayInfo value = value_at(types, i);
       if (value.dtype != COHORT_DTYPE_NONE || !variables.count(value.name) || !settled.insert(value.name).second)
         continue;
       known.dtypes.emplace_back(value.name, COHORT_DTYPE_FLOAT32);
@@ -75,8 +71,8 @@ Descs infer_types(const cohort_symbol *internals, GivenShapes known, const Param
 }
 
 // The library has just written this JSON, so it is well formed.
-void read_nodes(const cohort_symbol *symbol, std::vector<NetworkNode> &nodes, std::vector<NetworkNode::Source> &heads) {
-  const json graph = json::parse(query<const char *>(cohort_symbol_to_json, symbol));
+void read_nodes(const Symbol &symbol, std::vector<NetworkNode> &nodes, std::vector<NetworkNode::Source> &heads) {
+  const json graph = json::parse(symbol.to_json());
   nodes.clear();
   for (const json &entry : graph.at("nodes")) {
     NetworkNode node;
@@ -95,9 +91,9 @@ void read_nodes(const cohort_symbol *symbol, std::vector<NetworkNode> &nodes, st
 
 void find_kinds(Network &network, const GivenShapes &known, const Params *params) {
   std::set<std::string> aux, given, inputs;
-  for (const std::string &name : names_of(network.symbol.get(), COHORT_SYMBOL_AUX)) aux.insert(name);
+  for (const std::string &name : network.symbol.list_aux()) aux.insert(name);
   if (params) {
-    for (const std::string &name : names_of(params->args.get())) given.insert(name);
+    for (const std::string &name : params->arg.names()) given.insert(name);
   }
   for (const auto &shape : known.shapes) inputs.insert(shape.first);
   std::vector<bool> seen(network.nodes.size(), false);
@@ -134,9 +130,7 @@ int64_t ArrayInfo::elements() const {
   return product;
 }
 
-int64_t ArrayInfo::bytes() const {
-  return dtype == COHORT_DTYPE_NONE ? 0 : elements() * int64_t(query<size_t>(cohort_dtype_bytes, dtype));
-}
+int64_t ArrayInfo::bytes() const { return dtype == COHORT_DTYPE_NONE ? 0 : elements() * int64_t(dtype_bytes(dtype)); }
 
 const ArrayInfo &Network::value(const NetworkNode::Source &source) const {
   static const ArrayInfo hidden;
@@ -154,7 +148,7 @@ std::vector<ArrayInfo> Network::of_kind(NetworkNode::Kind kind) const {
 
 std::vector<ArrayInfo> Network::outputs() const {
   std::vector<ArrayInfo> values;
-  const std::vector<std::string> names = names_of(symbol.get(), COHORT_SYMBOL_OUTPUTS);
+  const std::vector<std::string> names = symbol.list_outputs();
   for (size_t i = 0; i < heads.size(); ++i) {
     values.push_back(value(heads[i]));
     values.back().name = names.at(i);
@@ -177,46 +171,46 @@ GivenShapes known_from(const Arguments &arguments) {
   }
   for (const auto &[name, text] : arguments.pairs("--dtype")) {
     try {
-      known.dtypes.emplace_back(name, query<cohort_dtype>(cohort_dtype_parse, text.c_str()));
-    } catch (const CallError &error) {
+      known.dtypes.emplace_back(name, dtype_parse(text));
+    } catch (const Error &error) {
       throw UsageError("--dtype " + name + ": " + error.what());
     }
   }
   return known;
 }
 
-Symbol load_symbol(const std::string &path) { return make<Symbol>(cohort_symbol_load, path.c_str()); }
+Symbol load_symbol(const std::string &path) { return Symbol::load(path); }
 
-Params load_params(const std::string &path, const cohort_symbol *symbol) {
-  const Arrays file = make<Arrays>(cohort_arrays_map, path.c_str());
-  Params params{make<Arrays>(cohort_arrays_create), make<Arrays>(cohort_arrays_create)};
+Params load_params(const std::string &path, const Symbol &symbol) {
+  const Arrays file = Arrays::map(path);
+  Params params{Arrays(), Arrays()};
   std::set<std::string> aux;
-  for (const std::string &name : names_of(symbol, COHORT_SYMBOL_AUX)) aux.insert(name);
-  const size_t num = query<size_t>(cohort_arrays_num, file.get());
+  for (const std::string &name : symbol.list_aux()) aux.insert(name);
+  const size_t num = file.num();
   for (size_t i = 0; i < num; ++i) {
-    const NDArray array = make<NDArray>(cohort_arrays_get, file.get(), i);
-    std::string name = query<const char *>(cohort_arrays_name, file.get(), i);
+    const NDArray array = file.array(i);
+    std::string name = file.name(i);
     if (name.empty() || !array)
       throw Failure(path + ": expected parameters with names, array " + std::to_string(i) + " has none");
     const bool is_arg = name.compare(0, 4, "arg:") == 0, is_aux = name.compare(0, 4, "aux:") == 0;
     if (is_arg || is_aux) name.erase(0, 4);
-    const Arrays &list = is_aux || (!is_arg && aux.count(name)) ? params.aux : params.args;
-    check(cohort_arrays_set(list.get(), name.c_str(), array.get()));
+    Arrays &list = is_aux || (!is_arg && aux.count(name)) ? params.aux : params.arg;
+    list.set(name, array);
   }
   return params;
 }
 
-Descs make_descs(const GivenShapes &known, const Params *params, const cohort_symbol *symbol) {
-  Descs descs = make<Descs>(cohort_descs_create);
+Descs make_descs(const GivenShapes &known, const Params *params, const Symbol &symbol) {
+  Descs descs;
   std::map<std::string, ArrayInfo> all;
   std::set<std::string> variables;
-  for (const std::string &name : names_of(symbol, COHORT_SYMBOL_INPUTS)) variables.insert(name);
+  for (const std::string &name : symbol.names(COHORT_SYMBOL_INPUTS)) variables.insert(name);
   if (params) {
-    for (const Arrays *list : {&params->args, &params->aux}) {
-      const std::vector<std::string> names = names_of(list->get());
+    for (const Arrays *list : {&params->arg, &params->aux}) {
+      const std::vector<std::string> names = list->names();
       for (size_t i = 0; i < names.size(); ++i) {
         if (!variables.count(names[i])) continue;
-        all[names[i]] = value_of(make<NDArray>(cohort_arrays_get, list->get(), i).get(), names[i]);
+        all[names[i]] = value_of(list->array(i), names[i]);
       }
     }
   }
@@ -226,28 +220,27 @@ Descs make_descs(const GivenShapes &known, const Params *params, const cohort_sy
     if (!variables.count(entry.first)) throw Failure("the network has no input '" + printable(entry.first) + "'");
   }
   for (const auto &[name, value] : all) {
-    check(cohort_descs_add(descs.get(), name.c_str(), value.shape ? value.shape->data() : nullptr,
-                           value.shape ? int32_t(value.shape->size()) : COHORT_UNKNOWN_SHAPE, value.dtype, nullptr));
+    descs.add(value.shape ? Desc(name, *value.shape, value.dtype) : Desc::of_dtype(name, value.dtype));
   }
   return descs;
 }
 
 Network make_network(Symbol symbol, const GivenShapes &known, const Params *params) {
   Network network;
-  const Symbol internals = make<Symbol>(cohort_symbol_internals, symbol.get());
-  const Descs shapes = infer_outputs(cohort_symbol_infer_shape, internals.get(), known, params);
-  const Descs dtypes = infer_types(internals.get(), known, params);
+  const Symbol internals = symbol.internals();
+  const Descs shapes = infer_outputs(&Symbol::infer_shape, internals, known, params);
+  const Descs dtypes = infer_types(internals, known, params);
 
   // The internals have the symbol's nodes in the same order; each of their heads is a visible output.
   std::vector<NetworkNode::Source> seen, heads;
-  read_nodes(internals.get(), network.nodes, seen);
+  read_nodes(internals, network.nodes, seen);
   for (size_t i = 0; i < seen.size(); ++i) {
-    ArrayInfo value = value_at(shapes.get(), i);
-    value.dtype = value_at(dtypes.get(), i).dtype;
+    ArrayInfo value = value_at(shapes, i);
+    value.dtype = value_at(dtypes, i).dtype;
     network.nodes[seen[i].node].outputs[seen[i].output] = value;
   }
   std::vector<NetworkNode> nodes;
-  read_nodes(symbol.get(), nodes, network.heads);
+  read_nodes(symbol, nodes, network.heads);
   bool same = nodes.size() == network.nodes.size();
   for (size_t i = 0; same && i < nodes.size(); ++i) same = nodes[i].name == network.nodes[i].name;
   if (!same) throw Failure("the internals of the symbol are not in its order");
@@ -256,35 +249,12 @@ Network make_network(Symbol symbol, const GivenShapes &known, const Params *para
   return network;
 }
 
-std::vector<std::string> names_of(const cohort_symbol *symbol, cohort_symbol_list list) {
-  std::vector<std::string> names(query<size_t>(cohort_symbol_num_names, symbol, list));
-  for (size_t i = 0; i < names.size(); ++i) names[i] = query<const char *>(cohort_symbol_name_at, symbol, list, i);
-  return names;
+ArrayInfo value_at(const Descs &descs, size_t index) {
+  const Desc desc = descs.at(index);
+  return {desc.name, desc.shape, desc.dtype};
 }
 
-std::vector<std::string> names_of(const cohort_arrays *arrays) {
-  std::vector<std::string> names(query<size_t>(cohort_arrays_num, arrays));
-  for (size_t i = 0; i < names.size(); ++i) names[i] = query<const char *>(cohort_arrays_name, arrays, i);
-  return names;
-}
-
-ArrayInfo value_at(const cohort_descs *descs, size_t index) {
-  std::array<int64_t, COHORT_MAX_AXES> lengths;
-  const char *name = nullptr;
-  int32_t num_axes = 0;
-  ArrayInfo value;
-  check(cohort_descs_get(descs, index, &name, lengths.data(), lengths.size(), &num_axes, &value.dtype, nullptr));
-  value.name = name;
-  if (num_axes != COHORT_UNKNOWN_SHAPE) value.shape = Shape(lengths.begin(), lengths.begin() + num_axes);
-  return value;
-}
-
-ArrayInfo value_of(const cohort_ndarray *array, const std::string &name) {
-  std::array<int64_t, COHORT_MAX_AXES> lengths;
-  int32_t num_axes = 0;
-  check(cohort_ndarray_shape(array, lengths.data(), lengths.size(), &num_axes));
-  return {name, Shape(lengths.begin(), lengths.begin() + num_axes), query<cohort_dtype>(cohort_ndarray_dtype, array)};
-}
+ArrayInfo value_of(const NDArray &array, const std::string &name) { return {name, array.shape(), array.dtype()}; }
 
 Shape parse_shape(const std::string &text, const std::string &what) {
   std::string inside = text;
@@ -322,16 +292,16 @@ nlohmann::ordered_json to_json(const ArrayInfo &value) {
   return json;
 }
 
-cohort_context parse_context(const std::string &text) {
+Context parse_context(const std::string &text) {
   try {
-    return query<cohort_context>(cohort_context_parse, text.c_str());
-  } catch (const CallError &error) {
+    return Context(text);
+  } catch (const Error &error) {
     throw UsageError(std::string("--context: ") + error.what());
   }
 }
 
-std::vector<cohort_context> parse_contexts(const std::string &text) {
-  std::vector<cohort_context> contexts;
+std::vector<Context> parse_contexts(const std::string &text) {
+  std::vector<Context> contexts;
   for (const std::string &part : split(text, ',')) contexts.push_back(parse_context(part));
   return contexts;
 }
@@ -355,13 +325,12 @@ void check_saving(const std::string &path, size_t num_arrays) {
   }
 }
 
-void save_arrays(const cohort_arrays *arrays, const std::string &path) {
-  check_saving(path, query<size_t>(cohort_arrays_num, arrays));
+void save_arrays(const Arrays &arrays, const std::string &path) {
+  check_saving(path, arrays.num());
   const std::string end = extension(path);
-  const auto save = end == ".npy"   ? cohort_arrays_save_npy
-                    : end == ".npz" ? cohort_arrays_save_npz
-                                    : cohort_arrays_save;
-  check(save(arrays, path.c_str()));
+  if (end == ".npy") return arrays.save_npy(path);
+  if (end == ".npz") return arrays.save_npz(path);
+  arrays.save(path);
 }
 
 std::string extension(const std::string &path) {

@@ -9,16 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/cohort.hpp"
 #include "tool/command_line.hpp"
-#include "tool/tool_handles.hpp"
 
 namespace cohort::tool {
 
-using Shape = std::vector<int64_t>;  // 0: a length that is not known
-
 struct ArrayInfo {
   std::string name;
-  std::optional<Shape> shape;  // none: not even the number of axes is known
+  std::optional<Shape> shape;  // none: not even the number of axes is known; 0: a length that is not known
   cohort_dtype dtype = COHORT_DTYPE_NONE;
 
   bool known() const;
@@ -36,11 +34,6 @@ struct NetworkNode {
   std::map<std::string, std::string> attrs;
   std::vector<Source> inputs;
   std::map<size_t, ArrayInfo> outputs;  // visible outputs by number
-};
-
-// Parameters from a file, named `arg:NAME` and `aux:NAME` or just `NAME` there.
-struct Params {
-  Arrays args, aux;
 };
 
 struct Network {
@@ -62,22 +55,21 @@ struct GivenShapes {
 GivenShapes known_from(const Arguments &arguments);
 
 Symbol load_symbol(const std::string &path);
-Params load_params(const std::string &path, const cohort_symbol *symbol);
+// Parameters from a file, named `arg:NAME` and `aux:NAME` or just `NAME` there.
+Params load_params(const std::string &path, const Symbol &symbol);
 Network make_network(Symbol symbol, const GivenShapes &known, const Params *params);
 
 // The given shapes and types and those of the parameters, for shape inference and binding.
-Descs make_descs(const GivenShapes &known, const Params *params, const cohort_symbol *symbol);
+Descs make_descs(const GivenShapes &known, const Params *params, const Symbol &symbol);
 
-std::vector<std::string> names_of(const cohort_symbol *symbol, cohort_symbol_list list);
-std::vector<std::string> names_of(const cohort_arrays *arrays);
-ArrayInfo value_at(const cohort_descs *descs, size_t index);
-ArrayInfo value_of(const cohort_ndarray *array, const std::string &name);
+ArrayInfo value_at(const Descs &descs, size_t index);
+ArrayInfo value_of(const NDArray &array, const std::string &name);
 Shape parse_shape(const std::string &text, const std::string &what);
 // "(4, 1, 28, 28)"; "?" if the shape is not known. `zero` stands for a length of 0: it is unknown, except in an array.
 std::string shape_text(const std::optional<Shape> &shape, const char *zero = "?");
 nlohmann::ordered_json to_json(const ArrayInfo &value);
-cohort_context parse_context(const std::string &text);
-std::vector<cohort_context> parse_contexts(const std::string &text);  // "cpu(0),cpu(1)"
+Context parse_context(const std::string &text);
+std::vector<Context> parse_contexts(const std::string &text);  // "cpu(0),cpu(1)"
 
 bool is_json(const std::string &path);  // by its first character; a Failure if the file cannot be read
 
@@ -85,7 +77,7 @@ bool is_json(const std::string &path);  // by its first character; a Failure if 
 // check_saving() tells before that whether it will work: a UsageError for other names, a Failure for several arrays in
 // .npy.
 void check_saving(const std::string &path, size_t num_arrays);
-void save_arrays(const cohort_arrays *arrays, const std::string &path);
+void save_arrays(const Arrays &arrays, const std::string &path);
 bool ends_with(const std::string &text, const std::string &end);
 std::string extension(const std::string &path);  // ".npz", in lower case; "" if there is none
 

@@ -331,7 +331,7 @@ void plot(const Arguments &arguments) {
   const GivenShapes known = known_from(arguments);
   Symbol symbol = load_symbol(arguments.file());
   std::optional<Params> params;
-  if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol.get());
+  if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol);
   const Network network = make_network(std::move(symbol), known, params ? &*params : nullptr);
   const Picture picture = draw(network, arguments.file(), arguments.has("--weights"), !arguments.has("--no-groups"));
   if (out == "-") return print(picture.dot);

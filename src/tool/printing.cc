@@ -87,9 +87,7 @@ std::string number_text(const char *format, double value) {
   return text;
 }
 
-std::string dtype_text(cohort_dtype dtype) {
-  return dtype == COHORT_DTYPE_NONE ? "?" : query<const char *>(cohort_dtype_text, dtype);
-}
+std::string dtype_text(cohort_dtype dtype) { return dtype == COHORT_DTYPE_NONE ? "?" : cohort::dtype_text(dtype); }
 
 std::string joined(const std::vector<std::string> &parts, const char *separator) {
   std::string text;

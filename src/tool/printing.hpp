@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tool/tool_handles.hpp"
+#include "cohort/cohort.hpp"
 
 namespace cohort::tool {
 

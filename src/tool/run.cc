@@ -17,16 +17,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct NamedArray {
-  std::string name;
-  NDArray array;
-};
-
 // ---- inputs ---------------------------------------------------------------------------------------------------------
 
 NDArray load_input(const std::string &name, const std::string &path) {
-  const Arrays file = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
-  const std::vector<std::string> names = names_of(file.get());
+  const Arrays file = Arrays::load(path);
+  const std::vector<std::string> names = file.names();
   size_t at = 0;
   if (names.size() != 1) {
     at = size_t(std::find(names.begin(), names.end(), name) - names.begin());
@@ -34,7 +29,7 @@ NDArray load_input(const std::string &name, const std::string &path) {
       throw Failure(path + ": there is no array '" + name + "' among its " + plural(names.size(), "array"));
     }
   }
-  NDArray array = make<NDArray>(cohort_arrays_get, file.get(), at);
+  NDArray array = file.array(at);
   if (!array) throw Failure(path + ": its entry has no array");
   return array;
 }
@@ -47,17 +42,17 @@ std::vector<NamedArray> load_inputs(const Arguments &arguments) {
 }
 
 // Checks that every variable has values, except labels of losses, which inference does not read.
-void check_complete(const cohort_symbol *symbol, const std::vector<NamedArray> &inputs, const Params *params) {
-  std::vector<std::string> given = names_of(symbol, COHORT_SYMBOL_LABELS), missing;
+void check_complete(const Symbol &symbol, const std::vector<NamedArray> &inputs, const Params *params) {
+  std::vector<std::string> given = symbol.names(COHORT_SYMBOL_LABELS), missing;
   for (const NamedArray &input : inputs) given.push_back(input.name);
   if (params) {
-    for (const Arrays *list : {&params->args, &params->aux}) {
-      const std::vector<std::string> names = names_of(list->get());
+    for (const Arrays *list : {&params->arg, &params->aux}) {
+      const std::vector<std::string> names = list->names();
       given.insert(given.end(), names.begin(), names.end());
     }
   }
   std::sort(given.begin(), given.end());
-  const std::vector<std::string> variables = names_of(symbol, COHORT_SYMBOL_INPUTS);
+  const std::vector<std::string> variables = symbol.names(COHORT_SYMBOL_INPUTS);
   for (const NamedArray &input : inputs) {
     if (std::find(variables.begin(), variables.end(), input.name) == variables.end()) {
       throw Failure("the network has no input '" + input.name + "'");
@@ -76,12 +71,11 @@ void check_complete(const cohort_symbol *symbol, const std::vector<NamedArray> &
 // Removes the shapes of variables that have values. Another shape than that of the values is a Failure.
 GivenShapes without_given(GivenShapes known, const std::vector<NamedArray> &inputs, const Params *params) {
   std::map<std::string, Shape> given;
-  for (const NamedArray &input : inputs) given[input.name] = *value_of(input.array.get(), "").shape;
+  for (const NamedArray &input : inputs) given[input.name] = input.array.shape();
   if (params) {
-    for (const Arrays *list : {&params->args, &params->aux}) {
-      const std::vector<std::string> names = names_of(list->get());
-      for (size_t i = 0; i < names.size(); ++i)
-        given.emplace(names[i], *value_of(make<NDArray>(cohort_arrays_get, list->get(), i).get(), "").shape);
+    for (const Arrays *list : {&params->arg, &params->aux}) {
+      const std::vector<std::string> names = list->names();
+      for (size_t i = 0; i < names.size(); ++i) given.emplace(names[i], list->array(i).shape());
     }
   }
   const auto has_values = [&](const std::pair<std::string, Shape> &shape) {
@@ -101,62 +95,44 @@ GivenShapes without_given(GivenShapes known, const std::vector<NamedArray> &inpu
 // whole. Parameters are used in the mapped file without a copy if possible.
 class BoundNetwork {
  public:
-  BoundNetwork(const cohort_symbol *symbol, const std::vector<cohort_context> &contexts,
-               const std::vector<NamedArray> &inputs, const Params *params, const GivenShapes &given) {
+  BoundNetwork(const Symbol &symbol, const std::vector<Context> &contexts, const std::vector<NamedArray> &inputs,
+               const Params *params, const GivenShapes &given) {
     GivenShapes known = given;
-    for (const NamedArray &input : inputs)
-      known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
+    for (const NamedArray &input : inputs) known.shapes.emplace_back(input.name, input.array.shape());
     const Descs descs = make_descs(known, params, symbol);
-    const char *const layout = contexts.size() == 1 ? "T" : nullptr;
-    cohort_bool complete = 0;
-    const Descs types = [&] {
-      cohort_descs *args = nullptr;
-      check(cohort_symbol_infer_dtype(symbol, descs.get(), 1, &complete, &args, nullptr, nullptr));
-      return Descs(args);
-    }();
-    const Descs data = make<Descs>(cohort_descs_create);
+    const std::string layout = contexts.size() == 1 ? "T" : "NCHW";
+    const Descs types = symbol.infer_dtype(descs, true).args;
+    Descs data, labels;
     for (const NamedArray &input : inputs) {
-      const ArrayInfo value = value_of(input.array.get(), input.name);
-      cohort_dtype dtype = COHORT_DTYPE_NONE;
-      const size_t at = query<size_t>(cohort_descs_find, types.get(), input.name.c_str());
-      check(cohort_descs_get(types.get(), at, nullptr, nullptr, 0, nullptr, &dtype, nullptr));
-      check(cohort_descs_add(data.get(), input.name.c_str(), value.shape->data(), int32_t(value.shape->size()), dtype,
-                             layout));
+      data.add({input.name, input.array.shape(), types.at(input.name).dtype, layout});
     }
-    const Descs labels = make<Descs>(cohort_descs_create);
     for (const auto &[name, shape] : given.shapes) {
-      check(
-          cohort_descs_add(labels.get(), name.c_str(), shape.data(), int32_t(shape.size()), COHORT_DTYPE_NONE, layout));
+      labels.add({name, shape, COHORT_DTYPE_NONE, layout});
     }
-    cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
-    if (params) options.arg_params = params->args.get(), options.aux_params = params->aux.get();
-    group_ = make<Group>(cohort_group_create, symbol, contexts.data(), contexts.size(), data.get(), labels.get(),
-                         nullptr, size_t(0), 0, &options);
+    GroupOptions options;
+    if (params) options.arg_params = &params->arg, options.aux_params = &params->aux;
+    group_ = Group(symbol, contexts, data, labels, false, options);
   }
 
   // Returns copies of the outputs: the next pass does not change them.
   std::vector<NDArray> forward(const std::vector<NamedArray> &inputs) {
     std::vector<NDArray> outputs;
-    std::vector<cohort_ndarray *> data;
-    for (const NamedArray &input : inputs) data.push_back(input.array.get());
-    check(cohort_group_forward(group_.get(), data.data(), data.size(), nullptr, 0, 0));
-    const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), COHORT_GROUP_OUTPUTS);
-    for (size_t i = 0; i < num; ++i) {
-      outputs.push_back(own(make<NDArray>(cohort_group_merged, group_.get(), COHORT_GROUP_OUTPUTS, i)));
-    }
+    std::vector<NDArray> data;
+    for (const NamedArray &input : inputs) data.push_back(input.array);
+    group_.forward(data, {}, false);
+    const size_t num = group_.num_arrays(COHORT_GROUP_OUTPUTS);
+    for (size_t i = 0; i < num; ++i) outputs.push_back(group_.output(i).copy(cpu()));
     return outputs;
   }
 
  private:
-  static NDArray own(const NDArray &live) { return make<NDArray>(cohort_ndarray_copy, live.get(), nullptr); }
-
   Group group_;
 };
 
 int64_t rows_of(const std::vector<NamedArray> &inputs) {
   int64_t rows = -1;
   for (const NamedArray &input : inputs) {
-    const Shape shape = *value_of(input.array.get(), "").shape;
+    const Shape shape = input.array.shape();
     if (shape.empty()) throw Failure("input '" + input.name + "' has no axis to cut batches from");
     if (rows >= 0 && shape[0] != rows) {
       throw Failure("input '" + input.name + "' has " + std::to_string(shape[0]) + " rows, and '" + inputs[0].name +
@@ -167,7 +143,7 @@ int64_t rows_of(const std::vector<NamedArray> &inputs) {
   return rows;
 }
 
-std::vector<NDArray> run_in_batches(const cohort_symbol *symbol, const std::vector<cohort_context> &contexts,
+std::vector<NDArray> run_in_batches(const Symbol &symbol, const std::vector<Context> &contexts,
                                     const std::vector<NamedArray> &inputs, const Params *params,
                                     const GivenShapes &known, int64_t batch) {
   if (batch == 0) return BoundNetwork(symbol, contexts, inputs, params, known).forward(inputs);
@@ -180,44 +156,36 @@ std::vector<NDArray> run_in_batches(const cohort_symbol *symbol, const std::vect
     const int64_t end = std::min(rows, begin + batch);
     std::vector<NamedArray> slice;
     for (const NamedArray &input : inputs) {
-      slice.push_back({input.name, make<NDArray>(cohort_ndarray_slice, input.array.get(), begin, end)});
+      slice.push_back({input.name, input.array.slice(begin, end)});
     }
     if (!bound || bound_rows != end - begin) {
       // The last batch may have fewer rows than there are devices.
       const size_t num = begin ? std::min(contexts.size(), size_t(end - begin)) : contexts.size();
-      bound.emplace(symbol, std::vector<cohort_context>(contexts.begin(), contexts.begin() + ptrdiff_t(num)), slice,
-                    params, known);
+      bound.emplace(symbol, std::vector<Context>(contexts.begin(), contexts.begin() + ptrdiff_t(num)), slice, params,
+                    known);
     }
     bound_rows = end - begin;
     std::vector<NDArray> outputs = bound->forward(slice);
     parts.resize(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
-      check(cohort_ndarray_wait(outputs[i].get()));
+      outputs[i].wait();
       parts[i].push_back(std::move(outputs[i]));
     }
     progress.step();
   }
   std::vector<NDArray> joined_outputs;
-  for (const std::vector<NDArray> &of_one : parts) {
-    std::vector<cohort_ndarray *> pointers;
-    for (const NDArray &part : of_one) pointers.push_back(part.get());
-    joined_outputs.push_back(make<NDArray>(cohort_ndarray_concat, pointers.data(), pointers.size(), 0));
-  }
+  for (const std::vector<NDArray> &of_one : parts) joined_outputs.push_back(NDArray::concat(of_one, 0));
   return joined_outputs;
 }
 
 // Outputs of batches, and of the devices' shares, are joined row by row. That is wrong for an output that, for example,
 // sums over rows: its shape differs from the inferred one.
-void check_rows(const cohort_symbol *symbol, const std::vector<NamedArray> &inputs, const Params *params,
-                GivenShapes known, const std::vector<NDArray> &outputs) {
-  for (const NamedArray &input : inputs) known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
-  cohort_bool complete = 0;
-  cohort_descs *inferred = nullptr;
-  check(cohort_symbol_infer_shape(symbol, make_descs(known, params, symbol).get(), 1, &complete, nullptr, &inferred,
-                                  nullptr));
-  const Descs whole(inferred);
+void check_rows(const Symbol &symbol, const std::vector<NamedArray> &inputs, const Params *params, GivenShapes known,
+                const std::vector<NDArray> &outputs) {
+  for (const NamedArray &input : inputs) known.shapes.emplace_back(input.name, input.array.shape());
+  const Descs whole = symbol.infer_shape(make_descs(known, params, symbol), true).outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const ArrayInfo expected = value_at(whole.get(), i), found = value_of(outputs[i].get(), expected.name);
+    const ArrayInfo expected = value_at(whole, i), found = value_of(outputs[i], expected.name);
     if (!expected.known() || *expected.shape == *found.shape) continue;
     throw Failure("output '" + printable(expected.name) + "' of all rows has shape " + shape_text(expected.shape) +
                   ", and of their parts together " + shape_text(found.shape, "0") +
@@ -234,10 +202,8 @@ struct Output {
 };
 
 Output read(const std::string &name, NDArray array) {
-  Output output{value_of(array.get(), name), std::move(array), {}};
-  const NDArray wide = make<NDArray>(cohort_ndarray_cast, output.array.get(), COHORT_DTYPE_FLOAT64);
-  output.numbers.resize(size_t(output.value.elements()));
-  check(cohort_ndarray_read(wide.get(), output.numbers.data(), output.numbers.size() * sizeof(double)));
+  Output output{value_of(array, name), std::move(array), {}};
+  output.numbers = output.array.read<double>();
   return output;
 }
 
@@ -254,12 +220,7 @@ ordered_json numbers_json(const Output &output) {
   ordered_json list = ordered_json::array();
   const bool whole = output.value.dtype != COHORT_DTYPE_FLOAT16 && output.value.dtype != COHORT_DTYPE_FLOAT32 &&
                      output.value.dtype != COHORT_DTYPE_FLOAT64 && output.value.dtype != COHORT_DTYPE_BFLOAT16;
-  if (whole) {  // a double cannot hold all int64 numbers
-    const NDArray wide = make<NDArray>(cohort_ndarray_cast, output.array.get(), COHORT_DTYPE_INT64);
-    std::vector<int64_t> numbers(output.numbers.size());
-    check(cohort_ndarray_read(wide.get(), numbers.data(), numbers.size() * sizeof(int64_t)));
-    return numbers;
-  }
+  if (whole) return output.array.read<int64_t>();  // a double cannot hold all int64 numbers
   for (const double number : output.numbers) list.push_back(rounded(number, output.value.dtype));
   return list;
 }
@@ -345,11 +306,9 @@ std::string top_text(const Output &output, size_t top, const std::vector<std::st
 }
 
 void save(const std::string &path, const std::vector<Output> &outputs) {
-  const Arrays list = make<Arrays>(cohort_arrays_create);
-  for (const Output &output : outputs) {
-    check(cohort_arrays_add(list.get(), output.value.name.c_str(), output.array.get()));
-  }
-  save_arrays(list.get(), path);
+  Arrays list;
+  for (const Output &output : outputs) list.add(output.value.name, output.array);
+  save_arrays(list, path);
 }
 
 void run(const Arguments &arguments) {
@@ -358,23 +317,23 @@ void run(const Arguments &arguments) {
   const size_t top = size_t(arguments.number("--top", 5, 1, INT32_MAX));
   const int64_t batch = arguments.number("--batch", 0, 1, INT32_MAX);
   if (arguments.has("--labels") && !has_top) throw UsageError("--labels needs --top");
-  const std::vector<cohort_context> contexts = parse_contexts(arguments.one("--context", "cpu(0)"));
+  const std::vector<Context> contexts = parse_contexts(arguments.one("--context", "cpu(0)"));
   GivenShapes known = known_from(arguments);
   const Symbol symbol = load_symbol(arguments.file());
-  const std::vector<std::string> names = names_of(symbol.get(), COHORT_SYMBOL_OUTPUTS);
+  const std::vector<std::string> names = symbol.list_outputs();
   if (has_output) check_saving(arguments.one("--output"), names.size());
   const std::vector<NamedArray> inputs = load_inputs(arguments);
   std::optional<Params> params;
-  if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol.get());
+  if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol);
   const Params *const given = params ? &*params : nullptr;
   const std::vector<std::string> labels =
       has_top && arguments.has("--labels") ? read_labels(arguments.one("--labels")) : std::vector<std::string>();
-  check_complete(symbol.get(), inputs, given);
+  check_complete(symbol, inputs, given);
   known = without_given(std::move(known), inputs, given);
 
   Tracing tracing(arguments);
-  std::vector<NDArray> arrays = run_in_batches(symbol.get(), contexts, inputs, given, known, batch);
-  if (batch || contexts.size() > 1) check_rows(symbol.get(), inputs, given, known, arrays);
+  std::vector<NDArray> arrays = run_in_batches(symbol, contexts, inputs, given, known, batch);
+  if (batch || contexts.size() > 1) check_rows(symbol, inputs, given, known, arrays);
   std::vector<Output> outputs;
   for (size_t i = 0; i < arrays.size(); ++i) outputs.push_back(read(names[i], std::move(arrays[i])));
   const std::string totals = tracing.finish();

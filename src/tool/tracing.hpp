@@ -2,10 +2,11 @@
 // The option --trace FILE of the commands that run networks.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "cohort/cohort.hpp"
 #include "tool/command_line.hpp"
-#include "tool/tool_handles.hpp"
 
 namespace cohort::tool {
 
@@ -22,7 +23,7 @@ class Tracing {
 
  private:
   std::string path_;
-  Trace trace_;
+  std::optional<Trace> trace_;
 };
 
 }  // namespace cohort::tool
