@@ -2,10 +2,9 @@
 // W12: operators applied at once, without a network. For cohort_bench.
 #pragma once
 
+#include <cohort/cohort.hpp>
 #include <string>
 #include <vector>
-
-#include "bench_handles.hpp"
 
 namespace bench {
 
@@ -22,7 +21,7 @@ class AppliedChain {
  private:
   void apply(const char *op, const char *scalar);
 
-  Array start_, at_;
+  cohort::NDArray start_, at_;
 };
 
 // The sum of two arrays of 16 MiB, into a third.
@@ -36,7 +35,7 @@ class AppliedSum {
   void step_by_hand();  // the same sum by a plain loop of this program's, on one thread
 
  private:
-  Array left_, right_, sum_;
+  cohort::NDArray left_, right_, sum_;
   std::vector<float> a_, b_, c_;
 };
 

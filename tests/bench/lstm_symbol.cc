@@ -2,31 +2,26 @@
 // As MXNet's LSTMCell.unroll() makes it, parameters named lstm_l0_i2h_weight and so on.
 #include "lstm_symbol.hpp"
 
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "workload.hpp"
 
 namespace bench {
 namespace {
 
-using Pairs = std::vector<std::pair<const char *, std::string>>;
+using cohort::Attrs;
+using cohort::Symbol;
 
-Symbol variable(const std::string &name) {
-  return make<Symbol>(cohort_symbol_variable, name.c_str(), nullptr, nullptr, size_t(0));
+Symbol variable(const std::string &name) { return Symbol::variable(name); }
+
+Symbol apply(const char *op, const std::string &name, const Attrs &attrs, const std::vector<const Symbol *> &inputs) {
+  std::vector<Symbol> from;
+  for (const Symbol *input : inputs) from.push_back(*input);
+  return Symbol::create(op, name, attrs, from);
 }
 
-Symbol apply(const char *op, const std::string &name, const Pairs &attrs, const std::vector<const Symbol *> &inputs) {
-  std::vector<const char *> keys, values;
-  for (const auto &[key, value] : attrs) keys.push_back(key), values.push_back(value.c_str());
-  std::vector<cohort_symbol *> from;
-  for (const Symbol *input : inputs) from.push_back(input->get());
-  return make<Symbol>(cohort_symbol_create, op, name.c_str(), keys.data(), values.data(), keys.size(), from.data(),
-                      nullptr, from.size());
-}
-
-Symbol output(const Symbol &of, size_t index) {
-  return make<Symbol>(cohort_symbol_output, static_cast<const cohort_symbol *>(of.get()), index);
-}
+Symbol output(const Symbol &of, size_t index) { return of.output(index); }
 
 struct Cell {
   Symbol i2h_weight, i2h_bias, h2h_weight, h2h_bias, hidden, memory;
@@ -37,14 +32,14 @@ struct Cell {
     i2h_bias = variable(prefix + "i2h_bias");
     h2h_weight = variable(prefix + "h2h_weight");
     h2h_bias = variable(prefix + "h2h_bias");
-    const Pairs state = {{"shape", "(0, " + std::to_string(kHidden) + ")"}};
+    const Attrs state = {{"shape", "(0, " + std::to_string(kHidden) + ")"}};
     hidden = apply("_zeros", prefix + "begin_state_0", state, {});
     memory = apply("_zeros", prefix + "begin_state_1", state, {});
   }
 
   void step(int64_t t, const Symbol &input) {
     const std::string at = prefix + "t" + std::to_string(t) + "_";
-    const Pairs wide = {{"num_hidden", std::to_string(4 * kHidden)}};
+    const Attrs wide = {{"num_hidden", std::to_string(4 * kHidden)}};
     const Symbol i2h = apply("FullyConnected", at + "i2h", wide, {&input, &i2h_weight, &i2h_bias});
     const Symbol h2h = apply("FullyConnected", at + "h2h", wide, {&hidden, &h2h_weight, &h2h_bias});
     const Symbol sum = apply("elemwise_add", at + "plus", {}, {&i2h, &h2h});

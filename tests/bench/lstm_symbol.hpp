@@ -2,10 +2,10 @@
 // The language model of W5, cell by cell, for a length of sentences. For cohort_bench.
 #pragma once
 
-#include "bench_handles.hpp"
+#include <cohort/cohort.hpp>
 
 namespace bench {
 
-Symbol unrolled_lstm(int64_t length);
+cohort::Symbol unrolled_lstm(int64_t length);
 
 }  // namespace bench

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
 
 #include "lstm_symbol.hpp"
 
@@ -14,8 +13,8 @@ namespace {
 
 const char kData[] = "data";
 
-bool is_input(const Workload &workload, const char *name) {
-  return !std::strcmp(name, kData) || (workload.has_label() && !std::strcmp(name, workload.label_name()));
+bool is_input(const Workload &workload, const std::string &name) {
+  return name == kData || (workload.has_label() && name == workload.label_name());
 }
 
 // A network on a group of devices, or on one executor.
@@ -23,10 +22,10 @@ class MeasuredNetwork final : public Measured {
  public:
   explicit MeasuredNetwork(const Options &options)
       : options_(options), symbol_(load_graph(options)), batch_(make_batch(*options.workload, options.batch)) {
-    data_ = array_of(batch_.data, batch_.data_shape);
+    data_ = NDArray::from_host(batch_.data, batch_.data_shape);
     data_descs_ = one_desc(kData, batch_.data_shape);
     if (options.workload->has_label()) {
-      label_ = array_of(batch_.label, batch_.label_shape);
+      label_ = NDArray::from_host(batch_.label, batch_.label_shape);
       label_descs_ = one_desc(options.workload->label_name(), batch_.label_shape);
     }
     if (options.compute_dtype == COHORT_DTYPE_INT8) calibrate();
@@ -42,35 +41,33 @@ class MeasuredNetwork final : public Measured {
       train_step();
     } else if (group_) {  // one answer at a time: what a caller of inference waits for
       forward();
-      ok(cohort_ndarray_wait(output().get()));
+      group_.output().wait();
     } else {
-      ok(cohort_ndarray_copy_to(data_.get(), executor_data_.get()));
-      ok(cohort_executor_forward(executor_.get(), 0));
-      ok(cohort_ndarray_wait(executor_output_.get()));
+      data_.copy_to(executor_data_);
+      executor_.forward(false);
+      executor_output_.wait();
     }
   }
 
-  void wait() override { ok(group_ ? cohort_group_wait(group_.get()) : cohort_executor_wait(executor_.get())); }
+  void wait() override { group_ ? group_.wait() : executor_.wait(); }
 
   std::string check() override {
     if (options_.train) {
       double losses[3];
       for (double &value : losses) {
         train_step();
-        value = loss_of(*options_.workload, read(output().get()), batch_.label);
+        value = loss_of(*options_.workload, group_.output().read<float>(), batch_.label);
       }
       return losses_text(losses);
     }
     step();
-    return output_text(read(group_ ? output().get() : executor_output_.get()));
+    return output_text((group_ ? group_.output() : executor_output_).read<float>());
   }
 
   std::string memory() const override {
     cohort_memory_info sum = COHORT_MEMORY_INFO_INIT;
     for (int device = 0; device < (group_ ? options_.contexts : 1); ++device) {
-      cohort_memory_info one = COHORT_MEMORY_INFO_INIT;
-      ok(group_ ? cohort_group_memory(group_.get(), size_t(device), &one)
-                : cohort_executor_memory(executor_.get(), &one));
+      const cohort_memory_info one = group_ ? group_.memory(size_t(device)) : executor_.memory();
       sum.planned_bytes += one.planned_bytes;
       sum.intermediate_bytes += one.intermediate_bytes;
       sum.argument_bytes += one.argument_bytes;
@@ -83,80 +80,62 @@ class MeasuredNetwork final : public Measured {
 
  private:
   void bind_group() {
-    const std::vector<std::string> names = param_names(symbol_.get(), *options_.workload);
-    std::vector<const char *> params;
-    for (const std::string &name : names) params.push_back(name.c_str());
-    const std::vector<cohort_context> contexts = contexts_of(options_);
-    cohort_group_options group_options = COHORT_GROUP_OPTIONS_INIT;
+    GroupOptions group_options;
+    group_options.param_names = param_names(symbol_, *options_.workload);
     group_options.num_threads = options_.threads_of_context();
     group_options.compute_dtype = options_.compute_dtype;
-    group_options.calibration = calibration_.get();
+    group_options.calibration = &calibration_;
     group_options.tf32 = options_.tf32;
     group_options.recompute = options_.recompute;
-    group_ = make<Group>(cohort_group_create, symbol_.get(), contexts.data(), contexts.size(), data_descs_.get(),
-                         label_descs_.get(), params.data(), params.size(), int32_t(options_.train), &group_options);
-    const auto bound = [this](int32_t list) {
-      return make<Arrays>(cohort_group_arrays, group_.get(), list, size_t(0));
-    };
-    const Arrays args = first_values(*options_.workload, bound(COHORT_GROUP_PARAMS));
-    const Arrays aux = first_values(*options_.workload, bound(COHORT_GROUP_AUX));
-    ok(cohort_group_set_params(group_.get(), args.get(), aux.get(), 0));
+    group_ = Group(symbol_, contexts_of(options_), data_descs_, label_descs_, options_.train, group_options);
+    group_.set_params(first_values(*options_.workload, group_.arrays(COHORT_GROUP_PARAMS, 0)),
+                      first_values(*options_.workload, group_.arrays(COHORT_GROUP_AUX, 0)));
     if (options_.train) optimizer_ = make_optimizer(options_);
   }
 
   // On the batch itself: what int8 costs does not depend on the ranges.
   void calibrate() {
     bind_executor(COHORT_DTYPE_FLOAT32);
-    calibration_ = make<Calibration>(cohort_calibration_create, cohort_calibration_method(COHORT_CALIBRATION_MIN_MAX));
-    ok(cohort_ndarray_copy_to(data_.get(), executor_data_.get()));
-    ok(cohort_calibration_observe(calibration_.get(), executor_.get()));
+    calibration_ = Calibration(COHORT_CALIBRATION_MIN_MAX);
+    data_.copy_to(executor_data_);
+    calibration_.observe(executor_);
     executor_data_ = {}, executor_output_ = {}, executor_ = {};
   }
 
   void bind_executor(cohort_dtype compute_dtype) {
-    cohort_executor_options executor_options = COHORT_EXECUTOR_OPTIONS_INIT;
+    ExecutorOptions executor_options;
     executor_options.num_threads = options_.threads;
     executor_options.compute_dtype = compute_dtype;
-    executor_options.calibration = calibration_.get();
+    executor_options.calibration = &calibration_;
     executor_options.tf32 = options_.tf32;
     executor_options.recompute = options_.recompute;
-    const cohort_context where = contexts_of(options_)[0];
-    executor_ =
-        make<Executor>(cohort_executor_simple_bind, symbol_.get(), &where, data_descs_.get(), &executor_options);
-    const auto bound = [this](int32_t list) { return make<Arrays>(cohort_executor_arrays, executor_.get(), list); };
-    const Arrays args = first_values(*options_.workload, bound(COHORT_EXECUTOR_ARGS));
-    const Arrays aux = first_values(*options_.workload, bound(COHORT_EXECUTOR_AUX));
-    ok(cohort_executor_copy_params_from(executor_.get(), args.get(), aux.get(), 0));
-    executor_data_ = make<Array>(cohort_executor_array_named, executor_.get(), int32_t(COHORT_EXECUTOR_ARGS), kData);
-    executor_output_ = make<Array>(cohort_executor_array, executor_.get(), int32_t(COHORT_EXECUTOR_OUTPUTS), size_t(0));
+    executor_ = Executor::simple_bind(symbol_, contexts_of(options_)[0], data_descs_, executor_options);
+    executor_.copy_params_from(first_values(*options_.workload, executor_.arrays(COHORT_EXECUTOR_ARGS)),
+                               first_values(*options_.workload, executor_.arrays(COHORT_EXECUTOR_AUX)));
+    executor_data_ = executor_.array(COHORT_EXECUTOR_ARGS, kData);
+    executor_output_ = executor_.array(COHORT_EXECUTOR_OUTPUTS, 0);
   }
 
   void forward() {
-    cohort_ndarray *const data = data_.get(), *const label = label_.get();
-    const bool with_label = options_.train && label;
-    ok(cohort_group_forward(group_.get(), &data, 1, with_label ? &label : nullptr, with_label, options_.train));
+    group_.forward({&data_, 1}, {&label_, options_.train && label_ ? size_t(1) : size_t(0)}, options_.train);
   }
 
   void train_step() {
     forward();
-    ok(cohort_group_backward(group_.get(), nullptr, 0));
-    ok(cohort_group_update(group_.get(), optimizer_.get(), COHORT_UPDATE_ON_STORE));
-  }
-
-  Array output() const {
-    return make<Array>(cohort_group_merged, group_.get(), int32_t(COHORT_GROUP_OUTPUTS), size_t(0));
+    group_.backward();
+    group_.update(optimizer_);
   }
 
   const Options options_;
   const Symbol symbol_;
   const Batch batch_;
   Descs data_descs_, label_descs_;
-  Array data_, label_;
+  NDArray data_, label_;
   Calibration calibration_;
   Group group_;
   Optimizer optimizer_;
   Executor executor_;
-  Array executor_data_, executor_output_;
+  NDArray executor_data_, executor_output_;
 };
 
 }  // namespace
@@ -173,28 +152,19 @@ std::string format(const char *pattern, ...) {
 }
 
 Descs one_desc(const char *name, const std::vector<int64_t> &shape) {
-  Descs descs = make<Descs>(cohort_descs_create);
-  ok(cohort_descs_add(descs.get(), name, shape.data(), int32_t(shape.size()), COHORT_DTYPE_FLOAT32, nullptr));
-  return descs;
+  return Descs{{name, shape, COHORT_DTYPE_FLOAT32}};
 }
 
-std::vector<std::string> param_names(const cohort_symbol *symbol, const Workload &workload) {
+std::vector<std::string> param_names(const Symbol &symbol, const Workload &workload) {
   std::vector<std::string> names;
-  size_t num = 0;
-  ok(cohort_symbol_num_names(symbol, COHORT_SYMBOL_ARGUMENTS, &num));
-  for (size_t i = 0; i < num; ++i) {
-    const char *name = nullptr;
-    ok(cohort_symbol_name_at(symbol, COHORT_SYMBOL_ARGUMENTS, i, &name));
+  for (const std::string &name : symbol.list_arguments())
     if (!is_input(workload, name)) names.push_back(name);
-  }
   return names;
 }
 
-std::vector<cohort_context> contexts_of(const Options &options) {
-  std::vector<cohort_context> contexts;
-  for (int id = 0; id < options.contexts; ++id) {
-    contexts.push_back({options.gpu ? COHORT_DEVICE_GPU : COHORT_DEVICE_CPU, id});
-  }
+std::vector<Context> contexts_of(const Options &options) {
+  std::vector<Context> contexts;
+  for (int id = 0; id < options.contexts; ++id) contexts.push_back(options.gpu ? gpu(id) : cpu(id));
   return contexts;
 }
 
@@ -202,32 +172,31 @@ Optimizer make_optimizer(const Options &options) {
   const std::string rescale_grad = format("%.17g", 1.0 / double(options.batch));
   const Rule rule = options.workload->rule;
   if (rule == Rule::kAdam) {
-    const char *const keys[] = {"learning_rate", "beta1", "beta2", "epsilon", "rescale_grad"};
-    const char *const values[] = {"0.0001", "0.9", "0.999", "1e-8", rescale_grad.c_str()};
-    return make<Optimizer>(cohort_optimizer_create, "adam", keys, values, size_t(5));
+    return Optimizer("adam", {{"learning_rate", "0.0001"},
+                              {"beta1", "0.9"},
+                              {"beta2", "0.999"},
+                              {"epsilon", "1e-8"},
+                              {"rescale_grad", rescale_grad}});
   }
-  const char *const keys[] = {"learning_rate", "momentum", "wd", "rescale_grad"};
-  const char *const values[] = {"0.01", rule == Rule::kPlainSgd ? "0" : "0.9",
-                                rule == Rule::kSgdWithDecay ? "0.0001" : "0", rescale_grad.c_str()};
-  return make<Optimizer>(cohort_optimizer_create, "sgd", keys, values, size_t(4));
+  return Optimizer("sgd", {{"learning_rate", "0.01"},
+                           {"momentum", rule == Rule::kPlainSgd ? "0" : "0.9"},
+                           {"wd", rule == Rule::kSgdWithDecay ? "0.0001" : "0"},
+                           {"rescale_grad", rescale_grad}});
 }
 
 Symbol load_graph(const Options &options) {
   const Workload &workload = *options.workload;
   if (workload.form == Form::kUnrolled) return unrolled_lstm(workload.sample[0]);
-  return make<Symbol>(cohort_symbol_load, (options.symbols + "/" + workload.graph + ".json").c_str());
+  return Symbol::load(options.symbols + "/" + workload.graph + ".json");
 }
 
 Arrays first_values(const Workload &workload, const Arrays &bound) {
-  Arrays values = make<Arrays>(cohort_arrays_create);
-  size_t num = 0;
-  ok(cohort_arrays_num(bound.get(), &num));
-  for (size_t i = 0; i < num; ++i) {
-    const char *name = nullptr;
-    ok(cohort_arrays_name(bound.get(), i, &name));
+  Arrays values;
+  for (size_t i = 0; i < bound.num(); ++i) {
+    const std::string name = bound.name(i);
     if (is_input(workload, name)) continue;
-    const std::vector<int64_t> shape = shape_of(make<Array>(cohort_arrays_get, bound.get(), i).get());
-    ok(cohort_arrays_add(values.get(), name, array_of(first_value(name, shape), shape).get()));
+    const Shape shape = bound.array(i).shape();
+    values.add(name, NDArray::from_host(first_value(name, shape), shape));
   }
   return values;
 }

@@ -2,14 +2,16 @@
 // What cohort_bench measures: a bound network with its first parameters, its batches, and a step over one of them.
 #pragma once
 
+#include <cohort/cohort.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "bench_handles.hpp"
 #include "workload.hpp"
 
 namespace bench {
+
+using namespace cohort;
 
 struct Options {
   const Workload *workload = nullptr;
@@ -43,8 +45,8 @@ std::unique_ptr<Measured> make_measured_buckets(const Options &options);  // a m
 // ---- what these have in common --------------------------------------------------------------------------------------
 
 Descs one_desc(const char *name, const std::vector<int64_t> &shape);
-std::vector<std::string> param_names(const cohort_symbol *symbol, const Workload &workload);
-std::vector<cohort_context> contexts_of(const Options &options);
+std::vector<std::string> param_names(const Symbol &symbol, const Workload &workload);
+std::vector<Context> contexts_of(const Options &options);
 Optimizer make_optimizer(const Options &options);
 Symbol load_graph(const Options &options);
 // Arrays of the first values of what is bound, but for data and label.

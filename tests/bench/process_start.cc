@@ -47,15 +47,11 @@ void save_model(const Options &options) {
   const Symbol symbol = load_graph(options);
   const Batch batch = make_batch(workload, 1);
   const Descs data = one_desc("data", batch.data_shape);
-  const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
-  const Executor executor = make<Executor>(cohort_executor_simple_bind, symbol.get(), &cpu, data.get(), nullptr);
-  const auto bound = [&](int32_t list) { return make<Arrays>(cohort_executor_arrays, executor.get(), list); };
-  const Arrays args = first_values(workload, bound(COHORT_EXECUTOR_ARGS)),
-               aux = first_values(workload, bound(COHORT_EXECUTOR_AUX));
-  ok(cohort_checkpoint_save(prefix().c_str(), 0, symbol.get(), args.get(), aux.get()));
-  const Arrays batches = make<Arrays>(cohort_arrays_create);
-  ok(cohort_arrays_add(batches.get(), "data", array_of(batch.data, batch.data_shape).get()));
-  ok(cohort_arrays_save(batches.get(), batch_file().c_str()));
+  const Executor executor = Executor::simple_bind(symbol, cpu(), data);
+  Checkpoint::save(prefix(), 0, symbol,
+                   {first_values(workload, executor.arrays(COHORT_EXECUTOR_ARGS)),
+                    first_values(workload, executor.arrays(COHORT_EXECUTOR_AUX))});
+  Arrays{{"data", NDArray::from_host(batch.data, batch.data_shape)}}.save(batch_file());
 }
 
 double median_of(const std::vector<StartTimes> &starts, const std::function<double(const StartTimes &)> &figure) {
@@ -98,28 +94,20 @@ std::string start_figures(const std::vector<StartTimes> &starts) {
 
 int answer_once(const Options &options) {
   const double started = std::atof(options.started_by.c_str()), library_mb = peak_mb(), begin = now_ms();
-  cohort_symbol *loaded = nullptr;
-  cohort_arrays *loaded_args = nullptr, *loaded_aux = nullptr;
-  ok(cohort_checkpoint_map(prefix().c_str(), 0, &loaded, &loaded_args, &loaded_aux));
-  const Symbol symbol(loaded);
-  const Arrays args(loaded_args), aux(loaded_aux);
+  const Checkpoint model = Checkpoint::map(prefix(), 0);
   const double has_params = now_ms();
   const std::vector<int64_t> shape = {1, 3, 224, 224};
   const Descs data = one_desc("data", shape);
-  const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
-  cohort_group_options set = COHORT_GROUP_OPTIONS_INIT;
+  GroupOptions set;
   set.num_threads = options.threads;
   set.compute_dtype = options.compute_dtype;
-  set.arg_params = args.get();
-  set.aux_params = aux.get();
-  const Group group =
-      make<Group>(cohort_group_create, symbol.get(), &cpu, size_t(1), data.get(), nullptr, nullptr, size_t(0), 0, &set);
+  set.arg_params = &model.params.arg;
+  set.aux_params = &model.params.aux;
+  Group group(model.symbol, {cpu()}, data, Descs(nullptr), false, set);
   const double is_bound = now_ms();
-  const Arrays batches = make<Arrays>(cohort_arrays_load, batch_file().c_str(), nullptr);
-  const Array batch = make<Array>(cohort_arrays_get, batches.get(), size_t(0));
-  cohort_ndarray *const in = batch.get();
-  ok(cohort_group_forward(group.get(), &in, 1, nullptr, 0, 0));
-  read(make<Array>(cohort_group_merged, group.get(), int32_t(COHORT_GROUP_OUTPUTS), size_t(0)).get());
+  const NDArray batch = Arrays::load(batch_file()).array(0);
+  group.forward({&batch, 1}, {}, false);
+  group.output().read<float>();
   const double end = now_ms();
   std::printf("%.3f %.3f %.3f %.3f %.3f %.1f %.1f\n", end - started, main_ms - started, has_params - begin,
               is_bound - has_params, end - is_bound, peak_mb(), library_mb);

@@ -7,12 +7,8 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "bench_handles.hpp"
-
 namespace bench {
 namespace {
-
-using Trace = Handle<cohort_trace, cohort_trace_free>;
 
 struct Sum {
   double count = 0, flops = 0, bytes = 0, bound_ms = 0;
@@ -43,24 +39,19 @@ std::string launches_of(Measured &work, int steps) {
 std::string roofline_of(Measured &work, const Options &options, double ms_of_step) {
   const int steps = std::max(1, std::min(options.steps, 10));
   const std::string launches = launches_of(work, steps);
-  const Trace trace = make<Trace>(cohort_trace_create, nullptr);
-  ok(cohort_trace_start(trace.get()));
+  Trace trace;
+  trace.start();
   for (int i = 0; i < steps; ++i) work.step();
   work.wait();
-  ok(cohort_trace_stop(trace.get()));
-  size_t num_totals = 0;
-  ok(cohort_trace_num_totals(trace.get(), COHORT_TOTALS_BY_OPERATOR, &num_totals));
+  trace.stop();
   Sum all;
   std::fprintf(stderr, "%-36s %8s %12s %12s %12s\n", "a step", "times", "MFLOP", "MB", "least us");
-  for (size_t i = 0; i < num_totals; ++i) {
-    cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
-    const char *name = nullptr, *op = nullptr;
-    ok(cohort_trace_total(trace.get(), COHORT_TOTALS_BY_OPERATOR, i, &name, &op, &total));
+  for (const auto &[name, op, total] : trace.totals(COHORT_TOTALS_BY_OPERATOR)) {
     if (!is_work(total.kind)) continue;
     const Sum one{double(total.count) / steps, total.flops / steps, total.bytes / steps, total.bound_ns / steps / 1e6};
     all.add(one);
-    std::fprintf(stderr, "%-36s %8.1f %12.3f %12.3f %12.2f\n", *op ? op : name, one.count, one.flops / 1e6,
-                 one.bytes / 1e6, one.bound_ms * 1e3);
+    std::fprintf(stderr, "%-36s %8.1f %12.3f %12.3f %12.2f\n", (op.empty() ? name : op).c_str(), one.count,
+                 one.flops / 1e6, one.bytes / 1e6, one.bound_ms * 1e3);
   }
   return "{" + launches +
          format("\"works\": %.1f, \"mflop\": %.3f, \"mb\": %.3f, \"bound_ms\": %.5f, \"share_of_bound\": %.4f}",
