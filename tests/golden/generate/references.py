@@ -176,7 +176,7 @@ def layer_norm(attrs, inputs, is_train):
     eps = attrs.get("eps", 1e-5)
     y = (x - mean) / np.sqrt(var + eps) * gamma.reshape(shape) + beta.reshape(shape)
     if attrs.get("output_mean_var", False):
-        return [y, mean.squeeze(axis), np.sqrt(var + eps).squeeze(axis)]
+        return [y, mean, np.sqrt(var + eps)]
     return [y]
 
 

@@ -10,6 +10,7 @@ os.environ.update(MXNET_STORAGE_FALLBACK_LOG_VERBOSE="0", MXNET_SUBGRAPH_VERBOSE
 
 import mxnet as mx
 import numpy as np
+from mxnet._ctypes.ndarray import _imperative_invoke
 
 CPU = mx.cpu(0)
 
@@ -37,6 +38,11 @@ def compose(op, attrs, input_names):
     node = op.lower().lstrip("_") + "0"
     symbol = operator_function(op)(*variables, name=node, **attrs)
     return json.loads(symbol.tojson())
+
+
+def updated(symbol_json):
+    """A graph in an older form in that of MXNet 1.9.1."""
+    return json.loads(mx.sym.load_json(json.dumps(symbol_json)).tojson())
 
 
 def lists(symbol_json):
@@ -100,8 +106,8 @@ def run_imperative(description, inputs):
     arrays = {name: to_mxnet(inputs["arg:" + name]) for name in description["arguments"]}
     out = [mx.nd.zeros_like(arrays[name]) for name in description.get("out_like", [])]
     attrs = description["attrs"]
-    results = mx.nd.op._imperative_invoke(
-        handle, list(arrays.values()), list(attrs), [str(value) for value in attrs.values()], out or None, False, True
+    results = _imperative_invoke(
+        handle.value, list(arrays.values()), list(attrs), [str(value) for value in attrs.values()], out or None, False, True
     )
     results = results if isinstance(results, (list, tuple)) else [results]
     expected = {"output:%d" % i: result.asnumpy() for i, result in enumerate(results)}
