@@ -133,7 +133,7 @@ static void what_is_out_of_range_is_refused(void **state) {
   fails(cohort_optimizer_set(none, "wd", 0.5), COHORT_ERROR_INVALID_ARGUMENT, "no weight decay");
   cohort_optimizer_free(none);
   none = create("lbsgd", SETTINGS({"warmup_strategy", "sqrt"}));
-  fails(cohort_optimizer_set(none, "warmup_strategy", 4), COHORT_ERROR_INVALID_ARGUMENT, "0 to 3");
+  fails(cohort_optimizer_set(none, "warmup_strategy", 4), COHORT_ERROR_INVALID_ARGUMENT, "3 (lars)");
   fails(cohort_optimizer_set(none, "batch_scale", 0.5), COHORT_ERROR_INVALID_ARGUMENT, "whole number");
   cohort_optimizer_free(none);
 }
