@@ -117,7 +117,7 @@ DEPFLAGS = -MMD -MP
 # Calls between the library's own functions are direct ones, for nobody may put others in their place.
 OWN_NAMES := -fno-semantic-interposition $(if $(IS_CLANG),,-fno-gnu-unique)
 LIB_CXXFLAGS := -std=c++17 -fPIC $(OWN_NAMES) $(WARNINGS) -Iinclude -Isrc
-# What the main library and a backend in a shared object of its own must have been compiled from alike.
+# The main library and a backend in a shared object of its own must have been compiled from the same headers.
 BUILD_ID := $(shell cat /dev/null $(call find,src/base src/device src/op,*.hpp) | cksum | tr -d ' ')
 BUILD_ID_FLAG := -DCOHORT_BUILD_ID='"$(VERSION)-$(BUILD_ID)"'
 # The files that use it: only they are compiled anew when it changes.
@@ -163,12 +163,12 @@ host_flags = $(subst $(empty) $(empty),$(comma),$(strip -fPIC -fvisibility=hidde
 # No contraction: the device is to round as the host's kernels do.
 NVCC_OPTIONS = -std=c++17 -O3 -fmad=false --extended-lambda --expt-relaxed-constexpr -ccbin $(lastword $(CXX)) -Werror all-warnings \
   -Xcompiler $(host_flags) -Iinclude -Isrc -I.
-# Of what the drivers for CUDA 13 unpack a quarter is left.
+# Drivers for CUDA 13 unpack compressed code, which takes a quarter of the space.
 NVCC_MAJOR := $(if $(NVCC),$(shell $(lastword $(NVCC)) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p'))
 NVCC_FLAGS = $(NVCC_OPTIONS) $(NVCC_ARCHS) $(if $(filter-out 11 12,$(NVCC_MAJOR)),--compress-mode=size)
 CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. -isystem $(CUDA_INCLUDE)
 CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lpthread -ldl
-# What both backends compile of the rooms below them. An archive: only what the backend uses goes in.
+# The objects of the rooms below, of which the linker takes what the backend uses.
 CUDA_SHARED := $(filter $(foreach d,base device op kernels,$(BUILD)/obj/src/$(d)/%),$(LIB_OBJS))
 
 # ---- the library --------------------------------------------------------------------------------------------------
@@ -482,7 +482,9 @@ lacking: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS)
 .PHONY: check-cuda check-cuda-archive
 check-cuda:
 	@BUILD='$(BUILD)' PYTHON='$(PYTHON)' CUDA_HOME='$(CUDA_HOME)' tests/check/cuda.sh
-check-cuda-archive: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS) $(GOLDEN_RUNNER) $(BENCH) $(TOOL)
+check-cuda-archive: deps
+	$(if $(CUDA_SO),,$(error check-cuda-archive: libcohort_cuda.so cannot be built for want of $(CUDA_MISSING)))
+	@$(sub_make) $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS) $(GOLDEN_RUNNER) $(BENCH) $(TOOL)
 	@BUILD='$(BUILD)' tests/check/cuda_archive.sh
 
 .PHONY: check-cuda-static cuda-static-list
@@ -514,9 +516,11 @@ bench-peers: bench
 	@PYTHON='$(PYTHON)' tests/bench/peers/install.sh
 	@$(PYTHON) tests/bench/peers/bench_peers.py --bench $(BENCH) --out $(BUILD)/peers.jsonl --chart $(BUILD)/peers.svg $(ARGS)
 
-.PHONY: check-layers
+.PHONY: check-layers check-words
 check-layers:
 	@tests/check/layers.sh
+check-words:
+	@tests/check/words.sh
 
 # Whether the tests of the last run prove what tests/contract says.
 .PHONY: check-contract
@@ -654,6 +658,7 @@ help:
 	@echo 'make test-tool          only those of the command line tool'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
 	@echo 'make docs               the reference of operators and of the C interface, as HTML in $(BUILD)/docs; wants NumPy'
+	@echo 'make check-words        comments, names of types and commit subjects that would have to be read twice'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
 	@echo 'make check-long         what takes longer than make test has time for: networks trained to their end in bfloat16, check-cudasim-long, check-tsan-long'

@@ -23,6 +23,17 @@ suite_start=$EPOCHSECONDS
 
 has_python() { "$PYTHON" -c "import $1" 2>/dev/null; }
 
+check_rules() { # ThreadSanitizer leaves out no program that proves a rule of the contract
+  local program wrong=0
+  while IFS= read -r program; do
+    if cut -f 3 tests/contract/contract.tsv | grep -q "\b$program:"; then
+      echo "programs.tsv: check-tsan leaves out $program, which tests/contract names"
+      wrong=1
+    fi
+  done < <(awk -F '\t' '$2 == "long-in-tsan" { print $1 }' tests/check/programs.tsv)
+  ((wrong == 0)) && echo "check-rules: check-tsan leaves out no program that proves a rule"
+}
+
 test_headers() {
   local header
   for header in include/cohort/*.h; do
@@ -89,9 +100,13 @@ test_cudasim_long() {
     if [[ $when != long ]]; then continue; fi
     if [[ $name == models/* ]]; then job golden "tests/golden/$name" --context 'gpu(0)' --limit 3000; else job program "$BUILD/tests/capi/$name"; fi
   done <tests/cudasim/long.tsv
-  CUDASIM_SEED=2 # what make test leaves out with the second seed
-  export CUDASIM_SEED
-  for test in ${CAPI:-}; do not_on_gpus "${test##*/}" || ruled "$(label "$test")" second-seed || job program "$test"; done
+  export CUDASIM_SEED=2 # the tests that make test leaves out with the second seed
+  for test in $CUDASIM ${CAPI:-}; do
+    not_on_gpus "${test##*/}" || ruled "$(label "$test")" second-seed || job program "$test"
+  done
+  for test in tests/golden/{models/*,optimizers}; do
+    not_on_gpus "${test#tests/golden/}" || ruled "$(label "$test")" second-seed || job golden "$test" --context 'gpu(0)' --limit 3000
+  done
   unset CUDASIM_SEED
   export COHORT_TEST_CONTEXTS='gpu(0)' # what check-cuda has where there is one GPU
   over_contexts
@@ -198,6 +213,9 @@ for part in "$@"; do
     layers)
       job check check-layers tests/check/layers.sh
       job check layers-test tests/check/layers_test.sh
+      job check check-words tests/check/words.sh
+      job check words-test tests/check/words_test.sh
+      job check check-rules check_rules
       job check contributing tests/check/contributing.sh
       job check runner-test tests/check/run_tests_test.sh
       job check contract-test tests/check/contract_test.sh
@@ -206,6 +224,7 @@ for part in "$@"; do
     abi)
       [[ ! -e $BUILD/libcohort.so ]] || job check abi tests/check/abi.sh
       [[ ! -e $BUILD/libcohort.so ]] || job check described tests/check/described.sh
+      [[ ! -e $BUILD/libcohort.so ]] || job check exports-libc tests/check/exports_libc.sh
       ;;
     capi | unit | cpp)
       case $part in
