@@ -18,8 +18,8 @@ struct TensorExtent {
   std::vector<int64_t> lengths, strides;
 };
 
-// Lengths and strides with the last `num_axes` spatial axes. An axis that the image lacks has length 1, and gets the stride
-// of a dense array.
+// Lengths and strides with the last `num_axes` spatial axes. An axis that the image lacks has length 1, and gets the
+// stride of a dense array.
 TensorExtent extent_of(int64_t outer, int64_t channels, int64_t outer_step, int64_t channel_step,
                        const ConvolutionSizes::Axes &lengths, ConvolutionSizes::Axes steps, size_t num_axes) {
   TensorExtent e{{outer, channels}, {outer_step, channel_step}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standard headers that most files include, which the Makefile compiles once for each set of flags and includes before
-// all else. No file relies on it: each includes what it uses. There is no #pragma once, which warns in a file that is compiled.
+// The standard headers that most files include, which the Makefile compiles once for each set of flags and includes
+// before all else. No file relies on it: each includes what it uses. There is no #pragma once, which warns in a file
+// that is compiled.
 
 #include <algorithm>
 #include <array>

@@ -139,7 +139,9 @@ def _named_inputs(
             break
         inputs.append(by_name.pop(item.name))
     if by_name:
-        raise UnknownNameError(f"operator {op.name}: inputs {', '.join(by_name)} leave a gap, or are given twice", op.name)
+        raise UnknownNameError(
+            f"operator {op.name}: inputs {', '.join(by_name)} leave a gap, or are given twice", op.name
+        )
     return inputs
 
 

@@ -156,7 +156,9 @@ class NDArray(Operand):
 
     def __array__(self, dtype: DtypeLike = None, copy: Optional[bool] = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("an NDArray cannot become a NumPy array without a copy; np.from_dlpack() shares its memory")
+            raise ValueError(
+                "an NDArray cannot become a NumPy array without a copy; np.from_dlpack() shares its memory"
+            )
         found = self.asnumpy()
         return found if dtype is None else found.astype(dtype)
 
@@ -270,9 +272,7 @@ class NDArray(Operand):
 
     def _check_whole(self) -> None:
         if self._is_part:
-            raise StateError(
-                "a part of an array taken while recording is a copy: write to the array itself", "array"
-            )
+            raise StateError("a part of an array taken while recording is a copy: write to the array itself", "array")
 
     # ---- views
 
