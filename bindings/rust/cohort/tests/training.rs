@@ -61,7 +61,7 @@ fn a_predictor_takes_what_network_and_parameters_say() {
             fails(
                 Predictor::new(&near, &params, &Params::new(), &cpu, &[("dat", &[1, 2])]).map(drop),
                 ErrorKind::Name,
-                "'dat' is no argument",
+                "'dat' is not an argument",
             );
         }
     });
