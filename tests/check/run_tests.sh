@@ -155,7 +155,7 @@ rust_tests() {
   local here
   here=$(cd "$BUILD" && pwd)
   verdicts_of rust rust_verdicts env -C bindings/rust PATH="$(dirname "$CARGO"):$PATH" COHORT_LIB="$here" LD_LIBRARY_PATH="$here" \
-    CARGO_TARGET_DIR="$here/rust" "$CARGO" test --offline
+    CARGO_TARGET_DIR="$here/rust" "$CARGO" test --offline --no-fail-fast
 }
 
 test_rust() { # one after the other: they share a folder that cargo locks
