@@ -88,42 +88,36 @@ std::string CaseFiles::path_of(const std::string &file_name) const {
   throw BadCase("there is no " + shared + " in the folders above " + folder_);
 }
 
-const cohort_arrays *CaseFiles::file(const std::string &key) {
+const Arrays &CaseFiles::file(const std::string &key) {
   const auto loaded = loaded_.find(key);
-  if (loaded != loaded_.end()) return loaded->second.get();
+  if (loaded != loaded_.end()) return loaded->second;
   const auto name = names_.find(key);
   if (name == names_.end()) throw BadCase("the case has no file '" + key + "'");
   const std::string path = path_of(name->second);
   if (!fs::exists(path)) throw BadCase("there is no " + path);
-  return (loaded_[key] = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr)).get();
+  return loaded_[key] = Arrays::load(path);
 }
 
 bool CaseFiles::has(const std::string &key, const std::string &name) {
   if (family_) return family_->has_array(family_prefix_ + key + '/' + name);
-  const cohort_arrays *arrays = file(key);
-  const size_t num = query<size_t>(cohort_arrays_num, arrays);
-  for (size_t i = 0; i < num; ++i)
-    if (query<const char *>(cohort_arrays_name, arrays, i) == name) return true;
-  return false;
+  return file(key).has(name);
 }
 
 NDArray CaseFiles::array(const std::string &key, const std::string &name) {
   if (family_) return family_->array(family_prefix_ + key + '/' + name);
-  const cohort_arrays *arrays = file(key);
   if (!has(key, name)) throw BadCase("file '" + key + "' has no array '" + name + "'");
-  const size_t index = query<size_t>(cohort_arrays_find, arrays, name.c_str());
-  return make<NDArray>(cohort_arrays_get, arrays, index);
+  return file(key).array(name);
 }
 
 NDArray CaseFiles::array(const Value &reference) {
   const std::string &text = reference.at("array").as_text();
   const size_t slash = text.find('/');
   if (slash == std::string::npos) throw BadCase("'" + text + "' is not FILE/NAME");
-  NDArray whole = array(text.substr(0, slash), text.substr(slash + 1));
+  const NDArray whole = array(text.substr(0, slash), text.substr(slash + 1));
   const std::vector<int64_t> rows = reference.get("rows").as_integers();
   if (rows.empty()) return whole;
   if (rows.size() != 2) throw BadCase("rows of " + reference.describe() + " are not two numbers");
-  return make<NDArray>(cohort_ndarray_slice, whole.get(), rows[0], rows[1]);
+  return whole.slice(rows[0], rows[1]);
 }
 
 std::vector<NDArray> CaseFiles::arrays(const Value &list) {
@@ -134,10 +128,9 @@ std::vector<NDArray> CaseFiles::arrays(const Value &list) {
 }
 
 Arrays CaseFiles::named(const Value &map) {
-  Arrays arrays = make<Arrays>(cohort_arrays_create);
+  Arrays arrays;
   if (map.is_null()) return arrays;
-  for (size_t i = 0; i < map.keys().size(); ++i)
-    check(cohort_arrays_add(arrays.get(), map.keys()[i].c_str(), array(map.items()[i]).get()));
+  for (size_t i = 0; i < map.keys().size(); ++i) arrays.add(map.keys()[i], array(map.items()[i]));
   return arrays;
 }
 

@@ -38,14 +38,14 @@ class CaseFiles {
   bool has(const std::string &file, const std::string &name);
   NDArray array(const std::string &file, const std::string &name);  // shared with the file: do not write to it
   NDArray array(const Value &reference);                            // {"array": "FILE/NAME", "rows": [b, e]}
-  std::vector<NDArray> arrays(const Value &list);                   // null entries are NULL; none for null
+  std::vector<NDArray> arrays(const Value &list);                   // null entries are empty; none for null
   Arrays named(const Value &map);                                   // name to reference; empty for null
-  HostArray host(const Value &reference) { return read_array(array(reference).get()); }
+  HostArray host(const Value &reference) { return read_array(array(reference)); }
 
   std::string path_of(const std::string &file_name) const;
 
  private:
-  const cohort_arrays *file(const std::string &key);
+  const Arrays &file(const std::string &key);
 
   std::string folder_;
   std::shared_ptr<OperatorFamily> family_;

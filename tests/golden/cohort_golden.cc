@@ -51,11 +51,10 @@ int fail_usage(const std::string &what) {
   return 2;
 }
 
-std::vector<cohort_context> parse_contexts(const std::string &list) {
-  std::vector<cohort_context> contexts;
+std::vector<Context> parse_contexts(const std::string &list) {
+  std::vector<Context> contexts;
   std::istringstream texts(list);
-  for (std::string text; std::getline(texts, text, ',');)
-    contexts.push_back(query<cohort_context>(cohort_context_parse, text.c_str()));
+  for (std::string text; std::getline(texts, text, ',');) contexts.emplace_back(text);
   return contexts;
 }
 

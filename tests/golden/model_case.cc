@@ -42,23 +42,23 @@ class ModelCase {
 
   std::vector<std::string> run() {
     const Symbol symbol = load("symbol");
-    compare_names(output_names(), symbol.get(), COHORT_SYMBOL_OUTPUTS);
-    check_inferred(symbol.get());
+    compare_names(output_names(), symbol, COHORT_SYMBOL_OUTPUTS);
+    check_inferred(symbol);
     if (!modes_.empty()) check_formula();
     if (!failures_.empty()) return failures_;
-    if (has_mode("eval")) run_eval(symbol.get());
-    for (const std::string &file : description_.get("legacy_symbols").as_texts()) run_legacy(symbol.get(), file);
+    if (has_mode("eval")) run_eval(symbol);
+    for (const std::string &file : description_.get("legacy_symbols").as_texts()) run_legacy(symbol, file);
     if (has_mode("train")) {
       const Symbol trained = description_.find("train_symbol") ? load("train_symbol") : load("symbol");
-      run_step(trained.get(), "train", 1);
-      if (description_.flag("split2", true)) run_step(trained.get(), "split2", 2);
-      if (description_.find("sgd")) run_sgd(trained.get());
+      run_step(trained, "train", 1);
+      if (description_.flag("split2", true)) run_step(trained, "split2", 2);
+      if (description_.find("sgd")) run_sgd(trained);
     }
     return failures_;
   }
 
  private:
-  Symbol load_file(const std::string &file) { return make<Symbol>(cohort_symbol_load, files_.path_of(file).c_str()); }
+  Symbol load_file(const std::string &file) { return Symbol::load(files_.path_of(file)); }
   Symbol load(const std::string &key) { return load_file(description_.at(key).as_text()); }
   bool has_mode(const char *mode) const { return std::count(modes_.begin(), modes_.end(), mode) > 0; }
 
@@ -69,8 +69,8 @@ class ModelCase {
     for (const std::string &difference : differences) fail(difference);
   }
 
-  void compare_names(const std::vector<std::string> &expected, const cohort_symbol *symbol, int32_t list) {
-    compare(Value::texts(expected), Value::texts(symbol_names(symbol, list)), "names", {}, nullptr, failures_);
+  void compare_names(const std::vector<std::string> &expected, const Symbol &symbol, int32_t list) {
+    compare(Value::texts(expected), Value::texts(symbol.names(list)), "names", {}, nullptr, failures_);
   }
 
   std::vector<std::string> output_names() const {
@@ -82,33 +82,26 @@ class ModelCase {
   // ---- shapes and types -------------------------------------------------------------------------------------------
 
   // Compares the shapes and types inferred for all internal outputs, variables included, by name.
-  void check_inferred(const cohort_symbol *symbol) {
-    const Symbol internals = make<Symbol>(cohort_symbol_internals, symbol);
+  void check_inferred(const Symbol &symbol) {
+    const Symbol internals = symbol.internals();
     run_ = "shapes: ";
     for (const Value &one : shapes_.at("cases").items())
-      check_inferred_of(internals.get(), one.at("inputs"), Value(), one.at("shapes"));
+      check_inferred_of(internals, one.at("inputs"), Value(), one.at("shapes"));
     run_ = "types: ";
     if (const Value *types = shapes_.find("types"))
-      check_inferred_of(internals.get(), Value(), types->at("inputs"), types->at("types"));
+      check_inferred_of(internals, Value(), types->at("inputs"), types->at("types"));
     run_.clear();
   }
 
-  void check_inferred_of(const cohort_symbol *internals, const Value &shapes, const Value &types,
-                         const Value &expected) {
+  void check_inferred_of(const Symbol &internals, const Value &shapes, const Value &types, const Value &expected) {
     const Descs known = known_descs(shapes, types);
-    int32_t complete = 0;
-    cohort_descs *raw_outputs = nullptr;
-    check((types.is_null() ? cohort_symbol_infer_shape : cohort_symbol_infer_dtype)(
-        internals, known.get(), 0, &complete, nullptr, &raw_outputs, nullptr));
-    const Descs outputs(raw_outputs);
-    const std::vector<std::string> names = symbol_names(internals, COHORT_SYMBOL_OUTPUTS);
+    const Inferred inferred = types.is_null() ? internals.infer_shape(known) : internals.infer_dtype(known);
+    const std::vector<std::string> names = internals.list_outputs();
     Value found = Value::object();
     for (size_t i = 0; i < names.size(); ++i) {
-      std::vector<int64_t> shape(COHORT_MAX_AXES);
-      int32_t num_axes = 0, dtype = 0;
-      check(cohort_descs_get(outputs.get(), i, nullptr, shape.data(), shape.size(), &num_axes, &dtype, nullptr));
-      shape.resize(static_cast<size_t>(std::max(num_axes, 0)));
-      found.set(names[i], types.is_null() ? Value::integers(shape) : Value::text(dtype_text(dtype)));
+      const Desc output = inferred.outputs.at(i);
+      found.set(names[i], types.is_null() ? Value::integers(output.shape.value_or(Shape()))
+                                          : Value::text(dtype_text(output.dtype)));
     }
     std::vector<std::string> differences;
     compare(expected, found, "", {}, nullptr, differences);
@@ -141,8 +134,7 @@ class ModelCase {
     if (!std::filesystem::exists(files_.path_of("checkpoint-0000.params"))) return;
     for (const Value &param : description_.at("params").items()) {
       const std::string name = (is_aux(param) ? "aux:" : "arg:") + param.at("name").as_text();
-      compare_arrays(formula_array(param, seed_), read_array(files_.array("checkpoint", name).get()), name, {},
-                     failures_);
+      compare_arrays(formula_array(param, seed_), read_array(files_.array("checkpoint", name)), name, {}, failures_);
     }
   }
 
@@ -153,15 +145,15 @@ class ModelCase {
     return names;
   }
 
-  cohort_context context(int64_t device) const { return context_of("cpu(" + std::to_string(device) + ")", settings_); }
+  Context context(int64_t device) const { return context_of("cpu(" + std::to_string(device) + ")", settings_); }
 
   // ---- groups -----------------------------------------------------------------------------------------------------
 
   // The grad_req of each argument of the symbol.
-  std::vector<const char *> grad_reqs(const cohort_symbol *symbol) const {
-    std::vector<const char *> words;
+  std::vector<std::string> grad_reqs(const Symbol &symbol) const {
+    std::vector<std::string> words;
     const std::vector<std::string> params = param_names();
-    for (const std::string &name : symbol_names(symbol, COHORT_SYMBOL_ARGUMENTS)) {
+    for (const std::string &name : symbol.list_arguments()) {
       bool wanted = std::count(params.begin(), params.end(), name) > 0;
       for (const Value &input : description_.at("inputs").items())
         wanted = wanted || (input.at("name").as_text() == name && input.at("grad").as_bool());
@@ -177,30 +169,19 @@ class ModelCase {
     return make_descs(list);
   }
 
-  BoundGroup bind(const cohort_symbol *symbol, size_t num_devices, bool for_training) {
-    const Descs data = descs(false), label = descs(true);
-    const std::vector<std::string> params = param_names();
-    std::vector<cohort_context> contexts;
+  BoundGroup bind(const Symbol &symbol, size_t num_devices, bool for_training) {
+    std::vector<Context> contexts;
     for (size_t i = 0; i < num_devices; ++i) contexts.push_back(context(static_cast<int64_t>(i)));
-    const std::vector<const char *> words = grad_reqs(symbol);
-    cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
-    options.inputs_need_grad = 1;
-    options.grad_req_list = words.data();
-    options.num_grad_reqs = words.size();
-    std::vector<const char *> ctx_groups;
-    std::vector<cohort_context> ctx_group_contexts;
+    GroupOptions options;
+    options.param_names = param_names();
+    options.inputs_need_grad = true;
+    options.grad_req = grad_reqs(symbol);
     const Value &map = description_.get("group2ctx");
-    for (size_t i = 0; !map.is_null() && i < map.keys().size(); ++i) {
-      ctx_groups.push_back(map.keys()[i].c_str());
-      ctx_group_contexts.push_back(context(map.items()[i].as_integer()));
-    }
-    options.ctx_group_names = ctx_groups.data();
-    options.ctx_group_contexts = ctx_group_contexts.data();
-    options.num_ctx_groups = ctx_groups.size();
+    for (size_t i = 0; !map.is_null() && i < map.keys().size(); ++i)
+      options.group2ctx[map.keys()[i]] = {context(map.items()[i].as_integer())};
     BoundGroup bound;
-    bound.group = make<Group>(cohort_group_create, symbol, contexts.data(), contexts.size(), data.get(), label.get(),
-                              c_strings(params).data(), params.size(), static_cast<int32_t>(for_training), &options);
-    set_params(bound.group.get(), for_training ? "" : "eval_");
+    bound.group = Group(symbol, contexts, descs(false), descs(true), for_training, options);
+    set_params(bound.group, for_training ? "" : "eval_");
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const bool is_label = description_.at("inputs").items()[i].at("label").as_bool();
       (is_label ? bound.label : bound.data).push_back(to_device(inputs_[i].array, context(0)));
@@ -208,99 +189,91 @@ class ModelCase {
     return bound;
   }
 
-  void set_params(cohort_group *group, const std::string &prefix) {
-    const Arrays args = make<Arrays>(cohort_arrays_create), aux = make<Arrays>(cohort_arrays_create);
-    for (const Value &param : description_.at("params").items()) {
-      const NDArray array = to_device(formula_array(param, seed_, prefix), context(0));
-      check(cohort_arrays_add((is_aux(param) ? aux : args).get(), param.at("name").as_text().c_str(), array.get()));
-    }
-    check(cohort_group_set_params(group, args.get(), aux.get(), 0));
+  void set_params(Group &group, const std::string &prefix) {
+    Arrays args, aux;
+    for (const Value &param : description_.at("params").items())
+      (is_aux(param) ? aux : args)
+          .add(param.at("name").as_text(), to_device(formula_array(param, seed_, prefix), context(0)));
+    group.set_params(args, aux);
   }
 
-  static void forward(const BoundGroup &bound, bool is_train) {
-    check(cohort_group_forward(bound.group.get(), raw(bound.data).data(), bound.data.size(),
-                               bound.label.empty() ? nullptr : raw(bound.label).data(), bound.label.size(),
-                               static_cast<int32_t>(is_train)));
-  }
+  static void forward(BoundGroup &bound, bool is_train) { bound.group.forward(bound.data, bound.label, is_train); }
 
-  void backward(const BoundGroup &bound) {
+  void backward(BoundGroup &bound) {
     std::vector<NDArray> heads;
     const Value &descriptions = description_.get("head_grads");
     for (size_t i = 0; !descriptions.is_null() && i < descriptions.items().size(); ++i)
       heads.push_back(to_device(formula_array(descriptions.items()[i], seed_), context(0)));
-    check(cohort_group_backward(bound.group.get(), heads.empty() ? nullptr : raw(heads).data(), heads.size()));
+    bound.group.backward(heads);
   }
 
   // ---- runs -------------------------------------------------------------------------------------------------------
 
-  void run_eval(const cohort_symbol *symbol) {
+  void run_eval(const Symbol &symbol) {
     run_ = "eval: ";
-    const BoundGroup bound = bind(symbol, 1, false);
+    BoundGroup bound = bind(symbol, 1, false);
     forward(bound, false);
     const size_t before = failures_.size();
-    compare_outputs(bound.group.get(), "eval", expected_.at("tolerance").at("eval"));
+    compare_outputs(bound.group, "eval", expected_.at("tolerance").at("eval"));
     if (failures_.size() > before) name_first_difference(bound);
     run_.clear();
   }
 
   // Checks that a symbol in an older JSON form is the same network.
-  void run_legacy(const cohort_symbol *symbol, const std::string &file) {
+  void run_legacy(const Symbol &symbol, const std::string &file) {
     const Symbol older = load_file(file);
     const size_t before = failures_.size();
     for (const int32_t list : {COHORT_SYMBOL_ARGUMENTS, COHORT_SYMBOL_AUX, COHORT_SYMBOL_OUTPUTS})
-      compare_names(symbol_names(symbol, list), older.get(), list);
-    check_inferred(older.get());
-    if (has_mode("eval")) run_eval(older.get());
+      compare_names(symbol.names(list), older, list);
+    check_inferred(older);
+    if (has_mode("eval")) run_eval(older);
     for (size_t i = before; i < failures_.size(); ++i) failures_[i].insert(0, file + ": ");
   }
 
   // Runs forward and backward with the batch split over `num_devices` devices.
-  void run_step(const cohort_symbol *symbol, const std::string &run, size_t num_devices) {
+  void run_step(const Symbol &symbol, const std::string &run, size_t num_devices) {
     run_ = run + ": ";
-    const BoundGroup bound = bind(symbol, num_devices, true);
+    BoundGroup bound = bind(symbol, num_devices, true);
     forward(bound, true);
     const std::vector<double> losses = losses_of(bound);
     backward(bound);
     const Value &expected = expected_.at(run), &train = expected_.at("train"), &tolerance = expected_.at("tolerance");
     const bool same_outputs = num_devices == 1 || expected.at("outputs_same_as_train").as_bool();
     const bool same_grads = num_devices == 1 || expected.at("grads_same_as_train").as_bool();
-    compare_outputs(bound.group.get(), same_outputs ? "output" : "split2",
+    compare_outputs(bound.group, same_outputs ? "output" : "split2",
                     tolerance.at(same_outputs ? "output" : "split2_output"));
     if (expected.find("loss")) compare_number("loss", expected.at("loss").as_real(), losses.at(0), loss_rtol("loss"));
     const std::vector<double> expected_losses = expected.get("losses").as_reals();
     for (size_t i = 0; i < expected_losses.size(); ++i)
       compare_number("loss of device " + std::to_string(i), expected_losses[i], losses.at(i), loss_rtol("loss"));
     const bool own_grads = num_devices > 1 && tolerance.find("split2_grad");
-    compare_gradients(bound.group.get(), same_grads ? train : expected,
+    compare_gradients(bound.group, same_grads ? train : expected,
                       tolerance.at(own_grads && !same_grads ? "split2_grad" : "grad"), num_devices);
     if (const Value *aux = expected.find("aux"))
-      compare_averages(bound.group.get(), *aux, tolerance.at(num_devices > 1 ? "split2_aux" : "aux"), true);
+      compare_averages(bound.group, *aux, tolerance.at(num_devices > 1 ? "split2_aux" : "aux"), true);
     run_.clear();
   }
 
-  void run_sgd(const cohort_symbol *symbol) {
+  void run_sgd(const Symbol &symbol) {
     run_ = "sgd: ";
     const Value &sgd = description_.at("sgd"), &expected = expected_.at("sgd"), &tolerance = expected_.at("tolerance");
-    const BoundGroup bound = bind(symbol, 1, true);
+    BoundGroup bound = bind(symbol, 1, true);
     Value settings = Value::object();
     settings.set("learning_rate", sgd.at("lr"));
     settings.set("momentum", sgd.at("momentum"));
     settings.set("wd", sgd.at("wd"));
-    const OptimizerObject optimizer =
-        make_sgd(symbol, COHORT_UPDATE_ON_STORE, settings, sgd.at("rescale_grad").as_real());
-    for (const std::string &name : param_names())
-      check(cohort_optimizer_set_mult(optimizer.handle.get(), name.c_str(), 1, 1));
+    OptimizerObject optimizer = make_sgd(symbol, COHORT_UPDATE_ON_STORE, settings, sgd.at("rescale_grad").as_real());
+    for (const std::string &name : param_names()) optimizer.handle.set_mult(name, 1, 1);
     const std::vector<double> losses = expected.get("losses").as_reals();
     for (size_t k = 0; k < static_cast<size_t>(sgd.at("steps").as_integer()); ++k) {
       forward(bound, true);
       if (k < losses.size())
         compare_number("loss of step " + std::to_string(k), losses[k], losses_of(bound).at(0), loss_rtol("sgd_loss"));
       backward(bound);
-      check(cohort_group_update(bound.group.get(), optimizer.handle.get(), optimizer.mode));
+      bound.group.update(optimizer.handle, optimizer.mode);
     }
-    compare_averages(bound.group.get(), expected.at("params"), tolerance.at("sgd_param"), false);
-    if (const Value *aux = expected.find("aux"))
-      compare_averages(bound.group.get(), *aux, tolerance.at("sgd_aux"), true);
+    compare_averages(bound.group, expected.at("params"), tolerance.at("sgd_param"), false);
+    if (const Value *aux = expected.find("aux")) compare_averages(bound.group, *aux, tolerance.at("sgd_aux"), true);
     run_.clear();
   }
 
@@ -313,14 +286,14 @@ class ModelCase {
     return std::count(list.begin(), list.end(), static_cast<int64_t>(output)) > 0;
   }
 
-  void compare_outputs(const cohort_group *group, const std::string &prefix, const Value &tolerances) {
-    const size_t num = query<size_t>(cohort_group_num_arrays, group, COHORT_GROUP_OUTPUTS);
+  void compare_outputs(const Group &group, const std::string &prefix, const Value &tolerances) {
+    const size_t num = group.num_arrays(COHORT_GROUP_OUTPUTS);
     if (num != tolerances.items().size())
       fail("outputs: expected " + std::to_string(tolerances.items().size()) + ", found " + std::to_string(num));
     for (size_t i = 0; i < std::min(num, tolerances.items().size()); ++i) {
       const std::string name = prefix + ':' + std::to_string(i);
-      HostArray expected = read_array(files_.array("expected", name).get());
-      HostArray found = read_array(make<NDArray>(cohort_group_merged, group, COHORT_GROUP_OUTPUTS, i).get());
+      HostArray expected = read_array(files_.array("expected", name));
+      HostArray found = read_array(group.output(i));
       if (holds_detections(i)) {
         blank_rows(expected);
         blank_rows(found);
@@ -336,13 +309,11 @@ class ModelCase {
     std::vector<double> losses;
     const Value *const loss = description_.find("loss");
     if (!loss) return losses;
-    const cohort_group *const group = bound.group.get();
-    for (size_t device = 0; device < num_devices(group); ++device) {
+    for (size_t device = 0; device < bound.group.num_contexts(); ++device) {
       std::vector<HostArray> outputs;
-      for (size_t i = 0; i < query<size_t>(cohort_group_num_arrays, group, COHORT_GROUP_OUTPUTS); ++i)
-        outputs.push_back(read_array(make<NDArray>(cohort_group_array, group, COHORT_GROUP_OUTPUTS, i, device).get()));
-      int64_t begin = 0, end = 0;
-      check(cohort_group_slice(group, device, &begin, &end));
+      for (size_t i = 0; i < bound.group.num_arrays(COHORT_GROUP_OUTPUTS); ++i)
+        outputs.push_back(read_array(bound.group.array(COHORT_GROUP_OUTPUTS, i, device)));
+      const auto [begin, end] = bound.group.slice(device);
       std::vector<NamedArray> slices;
       for (size_t i = 0; i < inputs_.size(); ++i) {
         const double axis = description_.at("inputs").items()[i].number("batch_axis", -1);  // negative: not split
@@ -355,15 +326,15 @@ class ModelCase {
   }
 
   // Gradients of parameters, summed over the devices, and of inputs, for the whole batch.
-  std::vector<NamedArray> gradients_of(const cohort_group *group) const {
+  std::vector<NamedArray> gradients_of(const Group &group) const {
     std::vector<NamedArray> gradients;
-    const std::vector<std::string> params = group_names(group, COHORT_GROUP_GRADS);
+    const std::vector<std::string> params = group.names(COHORT_GROUP_GRADS);
     for (size_t i = 0; i < params.size(); ++i) {
-      std::vector<NDArray> parts = device_arrays(group, COHORT_GROUP_GRADS, i);
+      const std::vector<NDArray> parts = group.device_arrays(COHORT_GROUP_GRADS, i);
       if (!parts[0]) continue;
-      HostArray sum = read_array(parts[0].get());
+      HostArray sum = read_array(parts[0]);
       for (size_t device = 1; device < parts.size(); ++device) {
-        const HostArray part = read_array(parts[device].get());
+        const HostArray part = read_array(parts[device]);
         for (int64_t k = 0; k < sum.size(); ++k) {
           const float element = static_cast<float>(sum.real(k) + part.real(k));
           std::memcpy(sum.bytes.data() + size_t(k) * sizeof(float), &element, sizeof(float));
@@ -375,15 +346,13 @@ class ModelCase {
     for (const Value &input : description_.at("inputs").items()) {
       if (input.at("label").as_bool()) continue;
       if (input.at("grad").as_bool())
-        gradients.push_back(
-            {input.at("name").as_text(),
-             read_array(make<NDArray>(cohort_group_merged, group, COHORT_GROUP_INPUT_GRADS, index).get())});
+        gradients.push_back({input.at("name").as_text(), read_array(group.merged(COHORT_GROUP_INPUT_GRADS, index))});
       ++index;
     }
     return gradients;
   }
 
-  void compare_gradients(const cohort_group *group, const Value &expected, const Value &tolerance, size_t num_devices) {
+  void compare_gradients(const Group &group, const Value &expected, const Value &tolerance, size_t num_devices) {
     const Value &digests = expected.at("grads"), &zeros = expected.at("zero_grads");
     DigestErrors errors;
     size_t num_found = 0;
@@ -408,37 +377,27 @@ class ModelCase {
   }
 
   // Compares parameters or auxiliary states, averaged over the devices.
-  void compare_averages(const cohort_group *group, const Value &expected, const Value &tolerance, bool aux) {
-    cohort_arrays *raw_args = nullptr, *raw_aux = nullptr;
-    check(cohort_group_copy_params(group, &raw_args, &raw_aux));
-    const Arrays args(raw_args), states(raw_aux);
-    const cohort_arrays *const arrays = aux ? states.get() : args.get();
+  void compare_averages(const Group &group, const Value &expected, const Value &tolerance, bool aux) {
+    const Params params = group.copy_params();
+    const Arrays &arrays = aux ? params.aux : params.arg;
     DigestErrors errors;
-    for (size_t i = 0; i < expected.keys().size(); ++i) {
-      const size_t index = query<size_t>(cohort_arrays_find, arrays, expected.keys()[i].c_str());
-      errors.add(expected.keys()[i], expected.items()[i].as_reals(),
-                 read_array(make<NDArray>(cohort_arrays_get, arrays, index).get()));
-    }
+    for (const std::string &name : expected.keys())
+      errors.add(name, expected.at(name).as_reals(), read_array(arrays.array(name)));
     errors.report(run_ + (aux ? "state" : "parameter"), tolerance, failures_);
   }
 
   // Names the first operator, in order of execution, whose output differs from the recorded digest.
-  void name_first_difference(const BoundGroup &bound) {
-    struct Search {
-      const Value &expected;
-      std::string first;
-    } search = {internals_.at("eval"), ""};
-    const cohort_monitor_fn compare_output = [](const char *name, cohort_ndarray *array, void *user_data) {
-      Search &search = *static_cast<Search *>(user_data);
-      const Value *digest = search.expected.find(name);
-      if (!digest || !search.first.empty()) return;
+  void name_first_difference(BoundGroup &bound) {
+    const Value &expected = internals_.at("eval");
+    std::string first;
+    bound.group.set_monitor([&](const std::string &name, const NDArray &array) {
+      const Value *digest = expected.find(name);
+      if (!digest || !first.empty()) return;
       const double error = digest_error(digest->as_reals(), digest_of(read_array(array)));
-      if (!(error <= kDifferentOperator))
-        search.first = std::string(name) + " is the first that differs, by " + number_text(error);
-    };
-    check(cohort_group_set_monitor(bound.group.get(), compare_output, &search, 0));
+      if (!(error <= kDifferentOperator)) first = name + " is the first that differs, by " + number_text(error);
+    });
     forward(bound, false);
-    fail(search.first.empty() ? "no operator's output differs" : search.first);
+    fail(first.empty() ? "no operator's output differs" : first);
   }
 
   const Value description_, shapes_;

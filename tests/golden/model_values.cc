@@ -70,9 +70,8 @@ HostArray formula_array(const Value &description, uint32_t seed, const std::stri
   return array;
 }
 
-NDArray to_device(const HostArray &array, const cohort_context &context) {
-  return make<NDArray>(cohort_ndarray_from_host, static_cast<const void *>(array.bytes.data()), array.bytes.size(),
-                       array.shape.data(), static_cast<int32_t>(array.shape.size()), array.dtype, &context);
+NDArray to_device(const HostArray &array, const Context &context) {
+  return NDArray::from_host(array.bytes.data(), array.bytes.size(), array.shape, array.dtype, context);
 }
 
 uint32_t crc32_update(uint32_t crc, const std::vector<unsigned char> &bytes) {

@@ -18,7 +18,7 @@ double formula_unit(uint32_t seed, uint32_t p, uint32_t i);
 // values of inference, if they differ.
 HostArray formula_array(const Value &description, uint32_t seed, const std::string &prefix = "");
 
-NDArray to_device(const HostArray &array, const cohort_context &context);
+NDArray to_device(const HostArray &array, const Context &context);
 
 // Extends a CRC-32 (polynomial 0xedb88320), which starts at 0, by the bytes of an array.
 uint32_t crc32_update(uint32_t crc, const std::vector<unsigned char> &bytes);

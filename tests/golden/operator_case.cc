@@ -57,22 +57,20 @@ class OperatorCase {
     Executor executor;
   };
 
-  NDArray input(const std::string &name) { return copy_of(files_.array("inputs", name).get(), context_); }
+  NDArray input(const std::string &name) { return files_.array("inputs", name).copy(context_); }
 
-  void compare_with(const std::string &expected_name, const cohort_ndarray *found) {
+  void compare_with(const std::string &expected_name, const NDArray &found) {
     if (!found)
       failures_.push_back(expected_name + ": expected an array, found null");
     else
-      compare_arrays(read_array(files_.array("expected", expected_name).get()), read_array(found), expected_name,
-                     tolerance_, failures_);
+      compare_arrays(read_array(files_.array("expected", expected_name)), read_array(found), expected_name, tolerance_,
+                     failures_);
   }
 
   // From the description, where a family holds it, or from the file beside it.
   Symbol load_symbol() const {
     const Value *symbol = description_.find("symbol");
-    if (!symbol) return make<Symbol>(cohort_symbol_load, symbol_path_.c_str());
-    const std::string text = to_json(*symbol);
-    return make<Symbol>(cohort_symbol_from_json, text.data(), text.size());
+    return symbol ? Symbol::from_json(to_json(*symbol)) : Symbol::load(symbol_path_);
   }
 
   void compare_names(const char *what, const std::vector<std::string> &expected,
@@ -86,11 +84,10 @@ class OperatorCase {
     return names;
   }
 
-  BoundSymbol bind(const cohort_symbol *symbol, const std::vector<std::string> &args,
-                   const std::vector<std::string> &aux, const std::string &only_gradient = "",
-                   cohort_bool backward_once = 0) {
+  BoundSymbol bind(const Symbol &symbol, const std::vector<std::string> &args, const std::vector<std::string> &aux,
+                   const std::string &only_gradient = "", bool backward_once = false) {
     BoundSymbol bound;
-    cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+    ExecutorOptions options;
     options.backward_once = backward_once;
     std::vector<int32_t> grad_req;
     for (const std::string &name : args) {
@@ -101,28 +98,25 @@ class OperatorCase {
       if (word == "add") {
         grad = input("grad:" + name);
       } else if (word == "write") {
-        const cohort_ndarray *arg = bound.args.back().get();
-        grad = zeros_like(arg, query<int32_t>(cohort_ndarray_dtype, arg), context_);
-        check(cohort_ndarray_fill(grad.get(), kStale));
+        const NDArray &arg = bound.args.back();
+        grad = NDArray::full(arg.shape(), kStale, arg.dtype(), context_);
       }
       grad_req.push_back(!grad ? COHORT_GRAD_NULL : word == "add" ? COHORT_GRAD_ADD : COHORT_GRAD_WRITE);
       bound.grads.push_back(std::move(grad));
     }
     for (const std::string &name : aux) bound.aux.push_back(input("aux:" + name));
-    bound.executor =
-        make<Executor>(cohort_executor_bind, symbol, &context_, raw(bound.args).data(), bound.args.size(),
-                       raw(bound.grads).data(), grad_req.data(), raw(bound.aux).data(), bound.aux.size(), &options);
+    bound.executor = Executor::bind(symbol, context_, bound.args, bound.grads, grad_req, bound.aux, options);
     return bound;
   }
 
-  size_t compare_outputs(const cohort_executor *executor, const std::string &prefix) {
-    const size_t num = query<size_t>(cohort_executor_num_arrays, executor, COHORT_EXECUTOR_OUTPUTS);
-    for (size_t i = 0; i < num; ++i) {
+  size_t compare_outputs(const Executor &executor, const std::string &prefix) {
+    const std::vector<NDArray> outputs = executor.outputs();
+    for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string name = prefix + std::to_string(i);
       if (prefix == "eval:" && !files_.has("expected", name)) continue;  // not stored: equal to output:I
-      compare_with(name, make<NDArray>(cohort_executor_array, executor, COHORT_EXECUTOR_OUTPUTS, i).get());
+      compare_with(name, outputs[i]);
     }
-    return num;
+    return outputs.size();
   }
 
   bool wants_gradient() const {
@@ -131,32 +125,29 @@ class OperatorCase {
     return false;
   }
 
-  void queue_backward(const BoundSymbol &bound, size_t num_outputs) {
+  void queue_backward(BoundSymbol &bound, size_t num_outputs) {
     std::vector<NDArray> head_grads;
     if (!description_.at("loss_head").as_bool())
       for (size_t i = 0; i < num_outputs; ++i) {
         const std::string name = "head:" + std::to_string(i);
         head_grads.push_back(files_.has("inputs", name) ? input(name) : NDArray());
       }
-    check(cohort_executor_backward(bound.executor.get(), head_grads.empty() ? nullptr : raw(head_grads).data(),
-                                   head_grads.size(), 1));
+    bound.executor.backward(head_grads);
   }
 
-  void run_backward(const BoundSymbol &bound, const std::vector<std::string> &args, size_t num_outputs) {
+  void run_backward(BoundSymbol &bound, const std::vector<std::string> &args, size_t num_outputs) {
     queue_backward(bound, num_outputs);
     for (size_t i = 0; i < args.size(); ++i)
-      if (bound.grads[i]) compare_with("grad:" + args[i], bound.grads[i].get());
+      if (bound.grads[i]) compare_with("grad:" + args[i], bound.grads[i]);
   }
 
   // Runs the case num_runs - 1 times without comparing, and restores all arrays after each run.
-  void run_uncompared(const BoundSymbol &bound, const std::vector<std::string> &args,
-                      const std::vector<std::string> &aux) {
+  void run_uncompared(BoundSymbol &bound, const std::vector<std::string> &args, const std::vector<std::string> &aux) {
     for (int run = 1; run < num_runs_; ++run) {
-      check(cohort_executor_forward(bound.executor.get(), description_.at("is_train").as_bool()));
-      if (wants_gradient())
-        queue_backward(bound, query<size_t>(cohort_executor_num_arrays, bound.executor.get(), COHORT_EXECUTOR_OUTPUTS));
-      const auto restore = [&](const std::string &name, const NDArray &array) {
-        check(cohort_ndarray_copy_to(files_.array("inputs", name).get(), array.get()));
+      bound.executor.forward(description_.at("is_train").as_bool());
+      if (wants_gradient()) queue_backward(bound, bound.executor.num_arrays(COHORT_EXECUTOR_OUTPUTS));
+      const auto restore = [&](const std::string &name, NDArray &array) {
+        files_.array("inputs", name).copy_to(array);
       };
       for (size_t i = 0; i < args.size(); ++i) {
         restore("arg:" + args[i], bound.args[i]);
@@ -164,7 +155,7 @@ class OperatorCase {
         if (description_.at("grad_req").at(args[i]).as_text() == "add")
           restore("grad:" + args[i], bound.grads[i]);
         else
-          check(cohort_ndarray_fill(bound.grads[i].get(), kStale));
+          bound.grads[i].fill(kStale);
       }
       for (size_t i = 0; i < aux.size(); ++i) restore("aux:" + aux[i], bound.aux[i]);
     }
@@ -176,34 +167,29 @@ class OperatorCase {
     for (size_t i = 0; i < aux.size(); ++i) {
       const std::string name = "aux:" + aux[i];
       if (files_.has("expected", name))
-        compare_with(name, bound.aux[i].get());
+        compare_with(name, bound.aux[i]);
       else if (wants_gradient() || !description_.at("is_train").as_bool())
-        compare_arrays(read_array(files_.array("inputs", name).get()), read_array(bound.aux[i].get()), name, tolerance_,
-                       failures_);
+        compare_arrays(read_array(files_.array("inputs", name)), read_array(bound.aux[i]), name, tolerance_, failures_);
     }
   }
 
   // Applies an operator at once. Returns its outputs: `outputs`, or new arrays if that is empty.
-  std::vector<NDArray> apply(const std::string &op, const Value &attrs, const std::vector<cohort_ndarray *> &inputs,
-                             const std::vector<cohort_ndarray *> &outputs, bool is_train) {
-    std::vector<std::string> values;
-    for (const Value &value : attrs.items()) values.push_back(value.as_text());
-    cohort_invoke_options options = COHORT_INVOKE_OPTIONS_INIT;
-    options.context = &context_;
+  std::vector<NDArray> apply(const std::string &op, const Value &attrs, const std::vector<NDArray> &inputs,
+                             const std::vector<NDArray> &outputs, bool is_train) {
+    Attrs settings;
+    for (const std::string &key : attrs.keys()) settings.emplace_back(key, attrs.at(key).as_text());
+    InvokeOptions options;
+    options.context = context_;
     options.is_train = is_train;
-    const auto results = make<Arrays>(cohort_operator_invoke, op.c_str(), c_strings(attrs.keys()).data(),
-                                      c_strings(values).data(), values.size(), inputs.data(), inputs.size(),
-                                      outputs.empty() ? nullptr : outputs.data(), outputs.size(), &options);
-    std::vector<NDArray> list;
-    for (size_t i = 0; i < query<size_t>(cohort_arrays_num, results.get()); ++i)
-      list.push_back(make<NDArray>(cohort_arrays_get, results.get(), i));
-    return list;
+    if (outputs.empty()) return invoke(op, inputs, settings, options);
+    invoke_into(outputs, op, inputs, settings, options);
+    return outputs;
   }
 
   // Applies the operators of the graph at once, one by one: outputs must equal those of the bound graph. Operators with
   // subgraphs cannot be applied at once; a graph that contains one is left out.
-  void run_by_single_operators(const cohort_symbol *symbol, const std::vector<std::string> &aux) {
-    const Value graph = parse_json(query<const char *>(cohort_symbol_to_json, symbol), symbol_path_);
+  void run_by_single_operators(const Symbol &symbol, const std::vector<std::string> &aux) {
+    const Value graph = parse_json(symbol.to_json(), symbol_path_);
     std::vector<std::vector<NDArray>> outputs;  // of each node
     for (const Value &node : graph.at("nodes").items()) {
       const std::string &op = node.at("op").as_text(), &name = node.at("name").as_text();
@@ -214,10 +200,10 @@ class OperatorCase {
         outputs.back().push_back(input((is_aux ? "aux:" : "arg:") + name));
         continue;
       }
-      std::vector<cohort_ndarray *> inputs;
+      std::vector<NDArray> inputs;
       for (const Value &entry : node.at("inputs").items()) {
         const std::vector<int64_t> source = entry.as_integers();  // node, output
-        inputs.push_back(outputs[size_t(source[0])][size_t(source[1])].get());
+        inputs.push_back(outputs[size_t(source[0])][size_t(source[1])]);
       }
       const Value *attrs = node.find("attrs");
       outputs.back() = apply(op, attrs ? *attrs : Value::object(), inputs, {}, description_.at("is_train").as_bool());
@@ -225,7 +211,7 @@ class OperatorCase {
     size_t index = 0;
     for (const Value &head : graph.at("heads").items()) {
       const std::vector<int64_t> source = head.as_integers();
-      compare_with("output:" + std::to_string(index++), outputs[size_t(source[0])][size_t(source[1])].get());
+      compare_with("output:" + std::to_string(index++), outputs[size_t(source[0])][size_t(source[1])]);
     }
   }
 
@@ -233,100 +219,85 @@ class OperatorCase {
     const Symbol symbol = load_symbol();
     const std::vector<std::string> args = description_.at("arguments").as_texts(),
                                    aux = description_.at("auxiliary_states").as_texts();
-    compare_names("arguments", args, symbol_names(symbol.get(), COHORT_SYMBOL_ARGUMENTS));
-    compare_names("auxiliary states", aux, symbol_names(symbol.get(), COHORT_SYMBOL_AUX));
-    compare_names("outputs", output_names(), symbol_names(symbol.get(), COHORT_SYMBOL_OUTPUTS));
+    compare_names("arguments", args, symbol.list_arguments());
+    compare_names("auxiliary states", aux, symbol.list_aux());
+    compare_names("outputs", output_names(), symbol.list_outputs());
     if (!failures_.empty()) return;
 
-    const BoundSymbol bound = bind(symbol.get(), args, aux);
+    BoundSymbol bound = bind(symbol, args, aux);
     run_uncompared(bound, args, aux);
-    check(cohort_executor_forward(bound.executor.get(), description_.at("is_train").as_bool()));
-    const size_t num_outputs = compare_outputs(bound.executor.get(), "output:");
+    bound.executor.forward(description_.at("is_train").as_bool());
+    const size_t num_outputs = compare_outputs(bound.executor, "output:");
     if (wants_gradient()) run_backward(bound, args, num_outputs);
     compare_states(bound, aux);
     if (description_.flag("has_eval", false)) {
-      const BoundSymbol again = bind(symbol.get(), args, aux);
-      check(cohort_executor_forward(again.executor.get(), 0));
-      compare_outputs(again.executor.get(), "eval:");
+      BoundSymbol again = bind(symbol, args, aux);
+      again.executor.forward(false);
+      compare_outputs(again.executor, "eval:");
     }
-    if (failures_.empty()) run_by_single_operators(symbol.get(), aux);
+    if (failures_.empty()) run_by_single_operators(symbol, aux);
   }
 
-  static Symbol doubly_negative(const cohort_symbol *symbol) {
-    cohort_symbol *one = const_cast<cohort_symbol *>(symbol);
-    const Symbol minus =
-        make<Symbol>(cohort_symbol_create, "negative", nullptr, nullptr, nullptr, size_t(0), &one, nullptr, size_t(1));
-    one = minus.get();
-    return make<Symbol>(cohort_symbol_create, "negative", nullptr, nullptr, nullptr, size_t(0), &one, nullptr,
-                        size_t(1));
+  static Symbol doubly_negative(const Symbol &symbol) {
+    return Symbol::create("negative", "", {}, {Symbol::create("negative", "", {}, {symbol})});
   }
 
   // Whether an array has a floating dtype: only those are negated.
   bool is_float(const std::string &set, const std::string &name) {
-    const int32_t dtype = query<int32_t>(cohort_ndarray_dtype, files_.array(set, name).get());
+    const cohort_dtype dtype = files_.array(set, name).dtype();
     return dtype == COHORT_DTYPE_FLOAT32 || dtype == COHORT_DTYPE_FLOAT64 || dtype == COHORT_DTYPE_FLOAT16;
   }
 
   Symbol symbol_of(const RunVariant &variant) {
     Symbol symbol = load_symbol();
-    if (variant.output >= 0) symbol = make<Symbol>(cohort_symbol_output, symbol.get(), size_t(variant.output));
+    if (variant.output >= 0) symbol = symbol.output(size_t(variant.output));
     if (!variant.among_pointwise) return symbol;
     std::vector<std::string> names;
     std::vector<Symbol> inputs;
-    for (const std::string &name : symbol_names(symbol.get(), COHORT_SYMBOL_ARGUMENTS)) {
+    for (const std::string &name : symbol.list_arguments()) {
       if (!is_float("inputs", "arg:" + name)) continue;
-      const Symbol variable = make<Symbol>(cohort_symbol_variable, name.c_str(), nullptr, nullptr, size_t(0));
       names.push_back(name);
-      inputs.push_back(doubly_negative(variable.get()));
+      inputs.push_back(doubly_negative(Symbol::variable(name)));
     }
-    if (!names.empty()) {
-      symbol = make<Symbol>(cohort_symbol_compose, symbol.get(), c_strings(names).data(), raw(inputs).data(),
-                            names.size(), nullptr);
-    }
+    if (!names.empty()) symbol = symbol.compose(inputs, names);
     if (description_.at("loss_head").as_bool()) return symbol;
     std::vector<Symbol> heads;
-    const size_t num_outputs = symbol_names(symbol.get(), COHORT_SYMBOL_OUTPUTS).size();
+    const size_t num_outputs = symbol.list_outputs().size();
     for (size_t i = 0; i < num_outputs; ++i) {
-      Symbol head = make<Symbol>(cohort_symbol_output, symbol.get(), i);
+      Symbol head = symbol.output(i);
       const size_t expected = variant.output >= 0 ? size_t(variant.output) : i;
-      if (is_float("expected", "output:" + std::to_string(expected))) head = doubly_negative(head.get());
+      if (is_float("expected", "output:" + std::to_string(expected))) head = doubly_negative(head);
       heads.push_back(std::move(head));
     }
-    return make<Symbol>(cohort_symbol_group, raw(heads).data(), heads.size());
+    return Symbol::group(heads);
   }
 
   // Outputs and gradients must equal those of the whole case. With one of several outputs bound, gradients differ and
   // are not compared.
   void run_variant(const RunVariant &variant, const std::string &only_gradient) {
     const Symbol symbol = symbol_of(variant);
-    const std::vector<std::string> args = symbol_names(symbol.get(), COHORT_SYMBOL_ARGUMENTS);
-    const BoundSymbol bound =
-        bind(symbol.get(), args, symbol_names(symbol.get(), COHORT_SYMBOL_AUX), only_gradient, variant.among_pointwise);
-    cohort_executor *const executor = bound.executor.get();
-    if (variant.unfused) {
-      const cohort_monitor_fn ignore = [](const char *, cohort_ndarray *, void *) {};
-      check(cohort_executor_set_monitor(executor, ignore, nullptr, 1));
-    }
+    const std::vector<std::string> args = symbol.list_arguments();
+    BoundSymbol bound = bind(symbol, args, symbol.list_aux(), only_gradient, variant.among_pointwise);
+    Executor &executor = bound.executor;
+    if (variant.unfused) executor.set_monitor([](const std::string &, const NDArray &) {}, true);
     const bool is_train = variant.is_train && description_.at("is_train").as_bool();
-    check(cohort_executor_forward(executor, is_train));
-    const size_t num_outputs = query<size_t>(cohort_executor_num_arrays, executor, COHORT_EXECUTOR_OUTPUTS);
-    for (size_t i = 0; i < num_outputs; ++i) {
-      const NDArray output = make<NDArray>(cohort_executor_array, executor, COHORT_EXECUTOR_OUTPUTS, i);
+    executor.forward(is_train);
+    const std::vector<NDArray> outputs = executor.outputs();
+    for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string number = std::to_string(variant.output >= 0 ? variant.output : int(i));
-      if (is_train == description_.at("is_train").as_bool()) compare_with("output:" + number, output.get());
+      if (is_train == description_.at("is_train").as_bool()) compare_with("output:" + number, outputs[i]);
     }
     if (is_train && wants_gradient()) {
       std::vector<NDArray> head_grads;
-      for (size_t i = 0; !description_.at("loss_head").as_bool() && i < num_outputs; ++i) {
+      for (size_t i = 0; !description_.at("loss_head").as_bool() && i < outputs.size(); ++i) {
         const std::string name = "head:" + std::to_string(variant.output >= 0 ? variant.output : int(i));
         head_grads.push_back(files_.has("inputs", name) ? input(name) : NDArray());
       }
-      check(cohort_executor_backward(executor, head_grads.empty() ? nullptr : raw(head_grads).data(), head_grads.size(),
-                                     1));
+      executor.backward(head_grads);
       for (size_t i = 0; i < args.size(); ++i)
-        if (bound.grads[i] && variant.output < 0) compare_with("grad:" + args[i], bound.grads[i].get());
+        if (bound.grads[i] && variant.output < 0) compare_with("grad:" + args[i], bound.grads[i]);
     }
-    check(cohort_executor_wait(executor));
+    executor.wait();
   }
 
   void run_variants() {
@@ -362,7 +333,7 @@ class OperatorCase {
     const size_t before = failures_.size();
     try {
       run_variant(variant, gradient);
-    } catch (const CallError &error) {
+    } catch (const Error &error) {
       failures_.push_back(error.what());
     }
     for (size_t i = before; i < failures_.size(); ++i) failures_[i].insert(0, prefix);
@@ -374,19 +345,19 @@ class OperatorCase {
     for (const std::string &name : args) inputs.push_back(input("arg:" + name));
     for (const std::string &name : description_.get("out_like").as_texts()) {
       const NDArray like = input("arg:" + name);
-      outputs.push_back(zeros_like(like.get(), query<int32_t>(cohort_ndarray_dtype, like.get()), context_));
+      outputs.push_back(NDArray::zeros(like.shape(), like.dtype(), context_));
     }
     const std::vector<NDArray> results =
-        apply(description_.at("op").as_text(), description_.at("attrs"), raw(inputs), raw(outputs), false);
+        apply(description_.at("op").as_text(), description_.at("attrs"), inputs, outputs, false);
     const size_t num = results.size();
     if (num != description_.at("outputs").items().size())
       failures_.push_back("outputs: expected " + std::to_string(description_.at("outputs").items().size()) +
                           ", found " + std::to_string(num));
-    for (size_t i = 0; i < num && failures_.empty(); ++i) compare_with("output:" + std::to_string(i), results[i].get());
+    for (size_t i = 0; i < num && failures_.empty(); ++i) compare_with("output:" + std::to_string(i), results[i]);
     for (const std::string &name : description_.get("mutates").as_texts()) {
       const size_t index = std::find(args.begin(), args.end(), name) - args.begin();
       if (index == args.size()) throw BadCase("mutates names '" + name + "', which is not an argument");
-      compare_with("arg:" + name, inputs[index].get());
+      compare_with("arg:" + name, inputs[index]);
     }
   }
 
@@ -394,7 +365,7 @@ class OperatorCase {
   const Value &description_;     // that one, or the family's
   CaseFiles files_;
   std::string symbol_path_;
-  cohort_context context_;
+  Context context_;
   bool partial_runs_;
   const int num_runs_;
   Tolerance tolerance_;

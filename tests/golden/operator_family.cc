@@ -32,18 +32,14 @@ NDArray OperatorFamily::array(const std::string &key) {
   const auto found = arrays_.find(key);
   if (found == arrays_.end()) throw BadCase(params_path_ + " has no array '" + key + "'");
   const HostArray &host = found->second;
-  return make<NDArray>(cohort_ndarray_from_host, host.bytes.data(), host.bytes.size(), host.shape.data(),
-                       static_cast<int32_t>(host.shape.size()), host.dtype, nullptr);
+  return NDArray::from_host(host.bytes.data(), host.bytes.size(), host.shape, host.dtype);
 }
 
 void OperatorFamily::read_arrays() {
   if (has_read_arrays_) return;
   std::unordered_map<std::string, HostArray> read;
-  const Arrays arrays = make<Arrays>(cohort_arrays_load, params_path_.c_str(), nullptr);
-  const size_t num = query<size_t>(cohort_arrays_num, arrays.get());
-  for (size_t i = 0; i < num; ++i)
-    read.emplace(query<const char *>(cohort_arrays_name, arrays.get(), i),
-                 read_array(make<NDArray>(cohort_arrays_get, arrays.get(), i).get()));
+  const Arrays arrays = Arrays::load(params_path_);
+  for (size_t i = 0; i < arrays.num(); ++i) read.emplace(arrays.name(i), read_array(arrays.array(i)));
   arrays_ = std::move(read);
   has_read_arrays_ = true;
 }

@@ -9,18 +9,12 @@
 namespace golden {
 namespace {
 
-// Keys and values of settings as the C functions take them.
-struct SettingTexts {
-  std::vector<std::string> keys, values;
-
-  explicit SettingTexts(const Value &settings, const std::string &without = "") {
-    for (const std::string &key : settings.keys()) {
-      if (key == without) continue;
-      keys.push_back(key);
-      values.push_back(settings.at(key).as_text());
-    }
-  }
-};
+Attrs attrs_of(const Value &settings, const std::string &without = "") {
+  Attrs attrs;
+  for (const std::string &key : settings.keys())
+    if (key != without) attrs.emplace_back(key, settings.at(key).as_text());
+  return attrs;
+}
 
 class OptimizerCase {
  public:
@@ -44,23 +38,15 @@ class OptimizerCase {
 
  private:
   Optimizer create() const {
-    const SettingTexts settings(description_.at("settings"));
-    Optimizer made =
-        make<Optimizer>(cohort_optimizer_create, description_.at("optimizer").as_text().c_str(),
-                        c_strings(settings.keys).data(), c_strings(settings.values).data(), settings.keys.size());
+    Optimizer made(description_.at("optimizer").as_text(), attrs_of(description_.at("settings")));
     const Value &schedule = description_.get("schedule");
-    if (!schedule.is_null()) {
-      const SettingTexts texts(schedule, "name");
-      check(cohort_optimizer_set_lr_schedule(made.get(), schedule.at("name").as_text().c_str(),
-                                             c_strings(texts.keys).data(), c_strings(texts.values).data(),
-                                             texts.keys.size()));
-    }
+    if (!schedule.is_null()) made.set_lr_schedule(schedule.at("name").as_text(), attrs_of(schedule, "name"));
     for (const std::string &param : params_) {
       const auto mult = [&](const char *which) {
         const Value &all = description_.get(which);
         return all.is_null() ? -1 : all.number(param, -1);
       };
-      check(cohort_optimizer_set_mult(made.get(), param.c_str(), mult("lr_mult"), mult("wd_mult")));
+      made.set_mult(param, mult("lr_mult"), mult("wd_mult"));
     }
     return made;
   }
@@ -72,26 +58,17 @@ class OptimizerCase {
     const int64_t steps = description_.at("steps").as_integer();
     for (int64_t step = 1; step <= steps; ++step) {
       if (step - 1 == saved_after) {
-        const std::string states = states_of(optimizer.get());
+        const std::string states = optimizer.save_states_memory();
         optimizer = create();
-        check(cohort_optimizer_load_states_memory(optimizer.get(), states.data(), states.size()));
+        optimizer.load_states_memory(states);
       }
       const std::string at = ":" + std::to_string(step) + ":";
       for (const std::string &param : params_) {
-        const NDArray grad = input("grad" + at + param);
-        check(cohort_optimizer_update(optimizer.get(), param.c_str(), 0, weights[param].get(), grad.get()));
-        compare_with("weight" + at + param, weights[param].get(), tolerance_, prefix);
+        optimizer.update(param, weights[param], input("grad" + at + param));
+        compare_with("weight" + at + param, weights[param], tolerance_, prefix);
       }
     }
-    compare_states(states_of(optimizer.get()), prefix);
-  }
-
-  static std::string states_of(const cohort_optimizer *optimizer) {
-    size_t size = 0;
-    check(cohort_optimizer_save_states_memory(optimizer, nullptr, 0, &size));
-    std::string states(size, '\0');
-    check(cohort_optimizer_save_states_memory(optimizer, &states[0], size, &size));
-    return states;
+    compare_states(optimizer.save_states_memory(), prefix);
   }
 
   // Saved states end with a .params file, which is found by its magic number.
@@ -99,30 +76,27 @@ class OptimizerCase {
     const char magic[] = "\x12\x01\0\0\0\0\0\0\0\0\0\0\0\0\0";  // 16 bytes with the ending zero
     const size_t begin = states.find(std::string(magic, sizeof(magic)));
     if (begin == std::string::npos) return failures_.push_back(prefix + "states: there are no arrays");
-    const auto arrays = make<Arrays>(cohort_arrays_load_memory, states.data() + begin, states.size() - begin, nullptr);
+    const Arrays arrays = Arrays::load_memory(states.data() + begin, states.size() - begin);
     for (const std::string &param : params_) {
       int64_t number = 0;
       for (const Value &name : description_.at("states").items()) {
         const std::string own = std::to_string(number++) + "/0/" + param;
         if (name.is_null()) continue;  // MXNet keeps no such state
-        const auto index = query<size_t>(cohort_arrays_find, arrays.get(), own.c_str());
-        const auto found = make<NDArray>(cohort_arrays_get, arrays.get(), index);
-        compare_with("state:" + name.as_text() + ":" + param, found.get(), state_tolerance_, prefix);
+        compare_with("state:" + name.as_text() + ":" + param, arrays.array(own), state_tolerance_, prefix);
       }
     }
   }
 
-  NDArray input(const std::string &name) { return copy_of(files_.array("arrays", name).get(), context_); }
+  NDArray input(const std::string &name) { return files_.array("arrays", name).copy(context_); }
 
-  void compare_with(const std::string &name, const cohort_ndarray *found, const Tolerance &tolerance,
+  void compare_with(const std::string &name, const NDArray &found, const Tolerance &tolerance,
                     const std::string &prefix) {
-    compare_arrays(read_array(files_.array("arrays", name).get()), read_array(found), prefix + name, tolerance,
-                   failures_);
+    compare_arrays(read_array(files_.array("arrays", name)), read_array(found), prefix + name, tolerance, failures_);
   }
 
   const Value description_;
   CaseFiles files_;
-  const cohort_context context_;
+  const Context context_;
   const std::vector<std::string> params_;
   const Tolerance tolerance_, state_tolerance_;
   std::vector<std::string> failures_;

@@ -50,14 +50,11 @@ struct ChildProcess {
 // Whether the GPUs among the contexts still work. After a fault a GPU stays unusable until the process ends.
 bool devices_work(const Settings &settings) {
   try {
-    const int64_t length = 1;
-    for (const cohort_context &context : settings.contexts) {
+    for (const Context &context : settings.contexts) {
       if (context.device_type != COHORT_DEVICE_GPU || !exists(context)) continue;
-      const auto one = make<NDArray>(cohort_ndarray_zeros, &length, 1, COHORT_DTYPE_FLOAT32, &context);
-      float value = 1;
-      check(cohort_ndarray_read(one.get(), &value, sizeof value));
+      NDArray::zeros({1}, COHORT_DTYPE_FLOAT32, context).read<float>();
     }
-  } catch (const CallError &) {
+  } catch (const Error &) {
     return false;
   }
   return true;
@@ -169,8 +166,8 @@ Outcome replay(const GoldenCase &golden_case, const Settings &settings) {
     outcome.failures = run_case(golden_case, settings);
   } catch (const NoDevice &) {
     return {Verdict::kSkipped, {"its device is not here"}};
-  } catch (const CallError &error) {
-    outcome.failures.push_back(std::string(cohort_error_code_text(error.code)) + " '" + error.what() + "'");
+  } catch (const Error &error) {
+    outcome.failures.push_back(std::string(error.code_text()) + " '" + error.what() + "'");
   } catch (const std::exception &error) {
     outcome.failures.push_back(error.what());
   }

@@ -66,9 +66,7 @@ std::map<std::string, std::string> texts_by_key(const Value &object) {
   return texts;
 }
 
-std::string quoted(const CallError &error) {
-  return std::string(cohort_error_code_text(error.code)) + " '" + error.what() + "'";
-}
+std::string quoted(const Error &error) { return std::string(error.code_text()) + " '" + error.what() + "'"; }
 
 // Runs one step and compares. Returns false if it failed unexpectedly: later steps depend on its effect.
 bool run_step(Scenario &scenario, const Value &step, const Tolerance &tolerance, std::vector<std::string> &failures) {
@@ -79,13 +77,13 @@ bool run_step(Scenario &scenario, const Value &step, const Tolerance &tolerance,
   Value found;
   try {
     found = function->second(scenario, step);
-  } catch (const CallError &thrown) {
+  } catch (const Error &thrown) {
     if (!error) {
       failures.push_back("expected success, found " + quoted(thrown));
       return false;
     }
     const std::string &word = error->at("class").as_text();
-    if (thrown.code != error_code(word))
+    if (thrown.code() != error_code(word))
       failures.push_back("expected an error of class " + std::string(cohort_error_code_text(error_code(word))) + " (" +
                          word + "), found " + quoted(thrown));
     return true;
@@ -110,14 +108,14 @@ bool has_devices(const Value &description, const Settings &settings) {
 
 }  // namespace
 
-cohort_context context_of(const std::string &text, const Settings &settings) {
-  const cohort_context named = query<cohort_context>(cohort_context_parse, text.c_str());
+Context context_of(const std::string &text, const Settings &settings) {
+  const Context named(text);
   return settings.contexts.empty() ? named : settings.contexts[size_t(named.device_id) % settings.contexts.size()];
 }
 
-bool exists(const cohort_context &context) {
+bool exists(const Context &context) {
   if (context.device_type != COHORT_DEVICE_GPU) return true;
-  return static_cast<size_t>(context.device_id) < query<size_t>(cohort_num_devices, context.device_type);
+  return static_cast<size_t>(context.device_id) < num_devices(context.device_type);
 }
 
 Scenario::Scenario(const GoldenCase &golden_case, const Value &description, const Settings &replay)
@@ -125,12 +123,12 @@ Scenario::Scenario(const GoldenCase &golden_case, const Value &description, cons
       files(golden_case, texts_by_key(description.get("files"))),
       symbol_files(texts_by_key(description.get("symbols"))) {}
 
-const cohort_symbol *Scenario::symbol(const std::string &key) {
+const Symbol &Scenario::symbol(const std::string &key) {
   const auto loaded = symbols.find(key);
-  if (loaded != symbols.end()) return loaded->second.get();
+  if (loaded != symbols.end()) return loaded->second;
   const auto file = symbol_files.find(key);
   if (file == symbol_files.end()) throw BadCase("the scenario has no symbol '" + key + "'");
-  return (symbols[key] = make<Symbol>(cohort_symbol_load, files.path_of(file->second).c_str())).get();
+  return symbols[key] = Symbol::load(files.path_of(file->second));
 }
 
 template <typename Object>
@@ -141,21 +139,21 @@ static Object &object_of(std::map<std::string, Object> &objects, const Value &st
   return object->second;
 }
 
-cohort_group *Scenario::group(const Value &step) {
-  if (step.find("group")) return object_of(groups, step, "group").get();
-  if (step.find("module")) return module(step).group.get();
-  return object_of(managers, step, "manager").main.get();
+Group &Scenario::group(const Value &step) {
+  if (step.find("group")) return object_of(groups, step, "group");
+  if (step.find("module")) return module(step).group;
+  return object_of(managers, step, "manager").main;
 }
 
 ExecutorObject &Scenario::executor(const Value &step, const char *member) { return object_of(executors, step, member); }
-cohort_metric *Scenario::metric(const Value &step) { return object_of(metrics, step, "metric").get(); }
+Metric &Scenario::metric(const Value &step) { return object_of(metrics, step, "metric"); }
 OptimizerObject &Scenario::optimizer(const Value &step) { return object_of(optimizers, step, "optimizer"); }
 Module &Scenario::module(const Value &step) { return object_of(modules, step, "module"); }
-cohort_manager *Scenario::manager(const Value &step) { return object_of(managers, step, "manager").handle.get(); }
-cohort_monitor *Scenario::monitor(const Value &step) { return object_of(monitors, step, "monitor").get(); }
+Manager &Scenario::manager(const Value &step) { return object_of(managers, step, "manager").handle; }
+Monitor &Scenario::monitor(const Value &step) { return object_of(monitors, step, "monitor"); }
 
-std::vector<cohort_context> Scenario::contexts(const Value &list) const {
-  std::vector<cohort_context> contexts;
+std::vector<Context> Scenario::contexts(const Value &list) const {
+  std::vector<Context> contexts;
   for (const std::string &text : list.as_texts()) contexts.push_back(context_of(text, settings));
   return contexts;
 }

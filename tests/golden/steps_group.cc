@@ -1,40 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that make, run and read groups.
+#include <optional>
+
 #include "scenario.hpp"
 
 namespace golden {
 namespace {
 
-Value shapes_of_descs(const cohort_descs *descs, bool as_pairs) {
+Value shapes_of_descs(const Descs &descs, bool as_pairs) {
   Value shapes = as_pairs ? Value::list() : Value::object();
-  const size_t num = query<size_t>(cohort_descs_num, descs);
-  for (size_t i = 0; i < num; ++i) {
-    const char *name = nullptr;
-    std::vector<int64_t> shape(COHORT_MAX_AXES);
-    int32_t num_axes = 0;
-    check(cohort_descs_get(descs, i, &name, shape.data(), shape.size(), &num_axes, nullptr, nullptr));
-    shape.resize(num_axes);
+  for (const Desc &desc : descs.list()) {
     if (as_pairs)
-      shapes.add(Value::list({Value::text(name), Value::integers(shape)}));
+      shapes.add(Value::list({Value::text(desc.name), Value::integers(*desc.shape)}));
     else
-      shapes.set(name, Value::integers(shape));
+      shapes.set(desc.name, Value::integers(*desc.shape));
   }
   return shapes;
 }
 
-Value axes_of(const cohort_group *group, int32_t list) {
+Value axes_of(const Group &group, int32_t list) {
   Value axes = Value::list();
-  const size_t num = query<size_t>(cohort_group_num_arrays, group, list);
-  for (size_t i = 0; i < num; ++i) axes.add(Value::integer(query<int32_t>(cohort_group_axis, group, list, i)));
+  for (size_t i = 0; i < group.num_arrays(list); ++i) axes.add(Value::integer(group.axis(list, i)));
   return axes;
 }
 
-Value grad_reqs_of(const cohort_group *group) {
-  const auto executor = make<Executor>(cohort_group_executor, group, 0);
+Value grad_reqs_of(const Group &group) {
+  const Executor executor = group.executor(0);
   Value grad_reqs = Value::object();
-  const std::vector<std::string> names = group_names(group, COHORT_GROUP_ARGS);
+  const std::vector<std::string> names = group.names(COHORT_GROUP_ARGS);
   for (size_t i = 0; i < names.size(); ++i) {
-    const int32_t code = query<int32_t>(cohort_executor_grad_req, executor.get(), i);
+    const int32_t code = executor.grad_req(i);
     grad_reqs.set(names[i], Value::text(code == COHORT_GRAD_WRITE  ? "write"
                                         : code == COHORT_GRAD_ADD  ? "add"
                                         : code == COHORT_GRAD_NULL ? "null"
@@ -43,16 +38,15 @@ Value grad_reqs_of(const cohort_group *group) {
   return grad_reqs;
 }
 
-void add_args(const cohort_group *group, Value &found) {
-  const std::vector<std::string> names = group_names(group, COHORT_GROUP_ARGS);
+void add_args(const Group &group, Value &found) {
+  const std::vector<std::string> names = group.names(COHORT_GROUP_ARGS);
   Value arg_shapes = Value::list(), arg_types = Value::object();
-  for (size_t device = 0; device < num_devices(group); ++device) {
+  for (size_t device = 0; device < group.num_contexts(); ++device) {
     Value shapes = Value::object();
     for (size_t i = 0; i < names.size(); ++i) {
-      const auto array = make<NDArray>(cohort_group_array, group, COHORT_GROUP_ARGS, i, device);
-      shapes.set(names[i], Value::integers(shape_of(array.get())));
-      if (device == 0)
-        arg_types.set(names[i], Value::text(dtype_text(query<int32_t>(cohort_ndarray_dtype, array.get()))));
+      const NDArray array = group.array(COHORT_GROUP_ARGS, i, device);
+      shapes.set(names[i], Value::integers(array.shape()));
+      if (device == 0) arg_types.set(names[i], Value::text(dtype_text(array.dtype())));
     }
     arg_shapes.add(shapes);
   }
@@ -67,15 +61,13 @@ Value create_group(Scenario &scenario, const Value &step) {
   request.workload = step.get("workload").as_reals();
   request.param_names = step.get("param_names").as_texts();
   request.step = step;
-  Group made = make_group(scenario, request);
-  const cohort_group *group = made.get();
-  scenario.groups[step.at("group").as_text()] = std::move(made);
+  const Group &group = scenario.groups[step.at("group").as_text()] = make_group(scenario, request);
   Value found = Value::object();
-  const int64_t batch_size = query<int64_t>(cohort_group_batch_size, group);
+  const int64_t batch_size = group.batch_size();
   found.set("batch_size", Value::integer(batch_size));
   if (batch_size) found.set("slices", slices_of(group));
   found.set("data_axes", axes_of(group, COHORT_GROUP_DATA));
-  const bool has_labels = query<size_t>(cohort_group_num_arrays, group, COHORT_GROUP_LABELS) > 0;
+  const bool has_labels = group.num_arrays(COHORT_GROUP_LABELS) > 0;
   found.set("label_axes", has_labels ? axes_of(group, COHORT_GROUP_LABELS) : Value());
   found.set("output_axes", axes_of(group, COHORT_GROUP_OUTPUTS));
   found.set("grad_req", grad_reqs_of(group));
@@ -85,16 +77,16 @@ Value create_group(Scenario &scenario, const Value &step) {
 
 Value bind_group(Scenario &scenario, const Value &step) {
   const Descs data = make_descs(step.at("data_shapes")), label = make_descs(step.get("label_shapes"));
-  check(cohort_group_bind(scenario.group(step), data.get(), label.get(), nullptr, 0));
+  scenario.group(step).bind(data, label);
   return Value();
 }
 
 Value reshape_group(Scenario &scenario, const Value &step) {
   const Descs data = make_descs(step.at("data_shapes")), label = make_descs(step.get("label_shapes"));
-  cohort_group *group = scenario.group(step);
-  check(cohort_group_reshape(group, data.get(), label.get()));
+  Group &group = scenario.group(step);
+  group.reshape(data, label);
   Value found = Value::object();
-  const int64_t batch_size = query<int64_t>(cohort_group_batch_size, group);
+  const int64_t batch_size = group.batch_size();
   found.set("batch_size", Value::integer(batch_size));
   if (batch_size) found.set("slices", slices_of(group));
   return found;
@@ -105,46 +97,35 @@ Value forward(Scenario &scenario, const Value &step) {
   return Value();
 }
 
-// Joins the lists of arrays of all devices; *num is the length of each.
-std::vector<NDArray> join_devices(Scenario &scenario, const Value &devices, size_t *num) {
-  std::vector<NDArray> all;
-  *num = 0;
+// A list of arrays for each device; none for null.
+std::vector<std::vector<NDArray>> arrays_of_devices(Scenario &scenario, const Value &devices) {
+  std::vector<std::vector<NDArray>> all;
   if (devices.is_null()) return all;
-  for (const Value &device : devices.items()) {
-    std::vector<NDArray> arrays = scenario.files.arrays(device);
-    *num = arrays.size();
-    for (NDArray &array : arrays) all.push_back(std::move(array));
-  }
-  if (*num * devices.items().size() != all.size()) throw BadCase("devices have different numbers of arrays");
+  for (const Value &device : devices.items()) all.push_back(scenario.files.arrays(device));
   return all;
 }
 
-int32_t is_train_of(const Value &step) {
+std::optional<bool> is_train_of(const Value &step) {
   const Value &is_train = step.get("is_train");
-  return is_train.is_null() ? -1 : is_train.as_bool();
+  return is_train.is_null() ? std::nullopt : std::optional<bool>(is_train.as_bool());
 }
 
 Value forward_presliced(Scenario &scenario, const Value &step) {
-  size_t num_data = 0, num_label = 0;
-  const std::vector<NDArray> data = join_devices(scenario, step.at("device_data"), &num_data);
-  const std::vector<NDArray> label = join_devices(scenario, step.get("device_label"), &num_label);
-  check(cohort_group_forward_presliced(scenario.group(step), step.at("device_data").items().size(), raw(data).data(),
-                                       num_data, label.empty() ? nullptr : raw(label).data(), num_label,
-                                       is_train_of(step)));
+  const std::vector<std::vector<NDArray>> data = arrays_of_devices(scenario, step.at("device_data")),
+                                          label = arrays_of_devices(scenario, step.get("device_label"));
+  scenario.group(step).forward_presliced(data, label, is_train_of(step));
   return Value();
 }
 
 Value backward(Scenario &scenario, const Value &step) {
   const std::vector<NDArray> head_grads = scenario.files.arrays(step.get("head_grads"));
-  check(cohort_group_backward(scenario.group(step), head_grads.empty() ? nullptr : raw(head_grads).data(),
-                              head_grads.size()));
+  scenario.group(step).backward(head_grads);
   return Value();
 }
 
 Value output_shapes(Scenario &scenario, const Value &step) {
-  const auto descs = make<Descs>(cohort_group_output_shapes, scenario.group(step));
   Value found = Value::object();
-  found.set("shapes", shapes_of_descs(descs.get(), true));
+  found.set("shapes", shapes_of_descs(scenario.group(step).output_shapes(), true));
   return found;
 }
 
@@ -155,108 +136,77 @@ Value values(Value list) {
 }
 
 Value get_outputs(Scenario &scenario, const Value &step) {
-  const cohort_group *group = scenario.group(step);
-  const size_t num = query<size_t>(cohort_group_num_arrays, group, COHORT_GROUP_OUTPUTS);
+  const Group &group = scenario.group(step);
+  const size_t num = group.num_arrays(COHORT_GROUP_OUTPUTS);
   const size_t begin = static_cast<size_t>(step.number("begin", 0));
   const size_t end = static_cast<size_t>(step.number("end", static_cast<double>(num)));
   return values(merged_or_not(group, COHORT_GROUP_OUTPUTS, step.at("merge").as_bool(), begin, end));
 }
 
 Value get_input_grads(Scenario &scenario, const Value &step) {
-  const cohort_group *group = scenario.group(step);
-  const size_t num = query<size_t>(cohort_group_num_arrays, group, COHORT_GROUP_DATA);
+  const Group &group = scenario.group(step);
+  const size_t num = group.num_arrays(COHORT_GROUP_DATA);
   return values(merged_or_not(group, COHORT_GROUP_INPUT_GRADS, step.at("merge").as_bool(), 0, num));
 }
 
 }  // namespace
 
-std::vector<std::string> group_names(const cohort_group *group, int32_t list) {
-  std::vector<std::string> names(query<size_t>(cohort_group_num_arrays, group, list));
-  for (size_t i = 0; i < names.size(); ++i) names[i] = query<const char *>(cohort_group_name, group, list, i);
-  return names;
-}
-
-size_t num_devices(const cohort_group *group) { return query<size_t>(cohort_group_num_contexts, group); }
-
-std::vector<NDArray> device_arrays(const cohort_group *group, int32_t list, size_t index) {
-  std::vector<NDArray> arrays;
-  for (size_t device = 0; device < num_devices(group); ++device)
-    arrays.push_back(make<NDArray>(cohort_group_array, group, list, index, device));
-  return arrays;
-}
-
-Value slices_of(const cohort_group *group) {
+Value slices_of(const Group &group) {
   Value slices = Value::list();
-  for (size_t device = 0; device < num_devices(group); ++device) {
-    int64_t begin = 0, end = 0;
-    check(cohort_group_slice(group, device, &begin, &end));
-    slices.add(Value::integers({begin, end}));
+  for (size_t device = 0; device < group.num_contexts(); ++device) {
+    const Slice slice = group.slice(device);
+    slices.add(Value::integers({slice.begin, slice.end}));
   }
   return slices;
 }
 
-Value merged_or_not(const cohort_group *group, int32_t list, bool merge, size_t begin, size_t end) {
+Value merged_or_not(const Group &group, int32_t list, bool merge, size_t begin, size_t end) {
   Value all = Value::list();
   for (size_t i = begin; i < end; ++i) {
     if (merge) {
-      all.add(Value::array(make<NDArray>(cohort_group_merged, group, list, i).get()));
+      all.add(Value::array(group.merged(list, i)));
       continue;
     }
     Value devices = Value::list();
-    for (const NDArray &array : device_arrays(group, list, i)) devices.add(Value::array(array.get()));
+    for (const NDArray &array : group.device_arrays(list, i)) devices.add(Value::array(array));
     all.add(devices);
   }
   return all;
 }
 
-GradReq::GradReq(const Value &value) {
-  if (value.is_null() || value.is_text()) {
-    is_word = true;
-    word = value.is_null() ? "write" : value.as_text();
-    return;
-  }
-  is_map = value.is_object();
-  if (is_map) names = value.keys();
-  for (const Value &item : value.items()) words.push_back(item.as_text());
-  words_c = c_strings(words);
-  names_c = c_strings(names);
+GradReq grad_req_of(const Value &value) {
+  if (value.is_null()) return "write";
+  if (value.is_text()) return value.as_text();
+  if (!value.is_object()) return value.as_texts();
+  std::map<std::string, std::string> by_name;
+  for (const std::string &name : value.keys()) by_name[name] = value.at(name).as_text();
+  return by_name;
 }
 
 Group make_group(Scenario &scenario, const GroupRequest &request) {
   const Value &step = request.step;
-  const Descs data = make_descs(step.at("data_shapes")), label = make_descs(step.get("label_shapes"));
-  const std::vector<std::string> fixed = step.get("fixed_param_names").as_texts();
-  const std::vector<std::string> states = step.get("state_names").as_texts();
-  const std::vector<const char *> fixed_c = c_strings(fixed), states_c = c_strings(states),
-                                  params_c = c_strings(request.param_names);
-  const GradReq grad_req(step.get("grad_req"));
-
-  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
-  options.workload = request.workload.empty() ? nullptr : request.workload.data();
-  options.num_workloads = request.workload.size();
+  GroupOptions options;
+  options.param_names = request.param_names;
+  options.workload = request.workload;
   options.rounding =
       step.word("rounding", "half_even") == "half_up" ? COHORT_ROUNDING_HALF_UP : COHORT_ROUNDING_HALF_EVEN;
   options.inputs_need_grad = step.flag("inputs_need_grad", false);
-  options.fixed_param_names = fixed_c.data();
-  options.num_fixed_param_names = fixed_c.size();
-  options.state_names = states_c.data();
-  options.num_state_names = states_c.size();
-  grad_req.fill(options);
+  options.fixed_param_names = step.get("fixed_param_names").as_texts();
+  options.state_names = step.get("state_names").as_texts();
+  options.grad_req = grad_req_of(step.get("grad_req"));
   if (!step.get("shared_group").is_null()) {
     const auto shared = scenario.groups.find(step.at("shared_group").as_text());
     if (shared == scenario.groups.end()) throw BadCase("there is no group to share with at this step");
-    options.shared_group = shared->second.get();
+    options.shared_group = &shared->second;
   }
-  return make<Group>(cohort_group_create, scenario.symbol(request.symbol), request.contexts.data(),
-                     request.contexts.size(), data.get(), label.get(), params_c.data(), params_c.size(),
-                     static_cast<int32_t>(step.flag("for_training", true)), &options);
+  return Group(scenario.symbol(request.symbol), request.contexts, make_descs(step.at("data_shapes")),
+               make_descs(step.get("label_shapes")), step.flag("for_training", true), options);
 }
 
-void forward_group(Scenario &scenario, cohort_group *group, const Value &step) {
+void forward_group(Scenario &scenario, Group &group, const Value &step) {
   const std::vector<NDArray> data = scenario.files.arrays(step.at("data"));
   const std::vector<NDArray> label = scenario.files.arrays(step.get("label"));
-  check(cohort_group_forward(group, raw(data).data(), data.size(), label.empty() ? nullptr : raw(label).data(),
-                             label.size(), is_train_of(step)));
+  group.forward(data, label, is_train_of(step));
 }
 
 void add_group_steps(StepTable &table) {

@@ -29,7 +29,8 @@ std::vector<std::string> one_or_more(const Value &value) {
 
 // Makes a metric from the members `kind`, `args` and `children`.
 Metric make_metric(const Value &description) {
-  std::vector<std::string> keys, texts, label_names, output_names;
+  Attrs settings;
+  std::vector<std::string> label_names, output_names;
   const Value &args = description.get("args");
   for (size_t i = 0; !args.is_null() && i < args.keys().size(); ++i) {
     const std::string &key = args.keys()[i];
@@ -39,19 +40,14 @@ Metric make_metric(const Value &description) {
     } else if (key == "output_names") {
       output_names = one_or_more(value);
     } else if (!value.is_null()) {
-      keys.push_back(key);
-      texts.push_back(setting_text(value));
+      settings.emplace_back(key, setting_text(value));
     }
   }
-  auto metric = make<Metric>(cohort_metric_create, description.at("kind").as_text().c_str(), c_strings(keys).data(),
-                             c_strings(texts).data(), keys.size());
-  const std::vector<const char *> labels_c = c_strings(label_names), outputs_c = c_strings(output_names);
-  if (!labels_c.empty() || !outputs_c.empty())
-    check(cohort_metric_set_names(metric.get(), labels_c.empty() ? nullptr : labels_c.data(), labels_c.size(),
-                                  outputs_c.empty() ? nullptr : outputs_c.data(), outputs_c.size()));
+  Metric metric(description.at("kind").as_text(), settings);
+  if (!label_names.empty() || !output_names.empty()) metric.set_names(label_names, output_names);
   const Value &children = description.get("children");
   if (!children.is_null())
-    for (const Value &child : children.items()) check(cohort_metric_add(metric.get(), make_metric(child).get()));
+    for (const Value &child : children.items()) metric.add(make_metric(child));
   return metric;
 }
 
@@ -60,7 +56,7 @@ Value create_metric(Scenario &scenario, const Value &step) {
   return Value();
 }
 
-Value found_metric(const cohort_metric *metric, bool global) {
+Value found_metric(const Metric &metric, bool global) {
   Value found = Value::object();
   found.set("metric", metric_values(metric, global));
   return found;
@@ -74,8 +70,7 @@ Value update_metric(Scenario &scenario, const Value &step) {
 Value metric_update(Scenario &scenario, const Value &step) {
   const std::vector<NDArray> labels = scenario.files.arrays(step.at("labels"));
   const std::vector<NDArray> preds = scenario.files.arrays(step.at("preds"));
-  check(
-      cohort_metric_update(scenario.metric(step), raw(labels).data(), labels.size(), raw(preds).data(), preds.size()));
+  scenario.metric(step).update(labels, preds);
   return found_metric(scenario.metric(step), false);
 }
 
@@ -84,48 +79,39 @@ Value get_metric(Scenario &scenario, const Value &step) {
 }
 
 Value reset_metric(Scenario &scenario, const Value &step) {
-  check(step.flag("local", false) ? cohort_metric_reset_local(scenario.metric(step))
-                                  : cohort_metric_reset(scenario.metric(step)));
+  if (step.flag("local", false))
+    scenario.metric(step).reset_local();
+  else
+    scenario.metric(step).reset();
   return Value();
 }
 
 }  // namespace
 
-Value metric_values(const cohort_metric *metric, bool global) {
+Value metric_values(const Metric &metric, bool global) {
   Value values = Value::list();
-  const size_t num = query<size_t>(cohort_metric_num_values, metric);
-  for (size_t i = 0; i < num; ++i) {
-    const char *name = nullptr;
-    double value = 0;
-    check(cohort_metric_value(metric, i, global, &name, &value));
+  for (const auto &[name, value] : metric.values(global))
     values.add(Value::list({Value::text(name), Value::real(value)}));
-  }
   return values;
 }
 
 MetricLabels metric_labels(Scenario &scenario, const Value &step) {
   MetricLabels labels;
   labels.is_sliced = step.flag("pre_sliced", false);
-  if (!labels.is_sliced) {
-    labels.arrays = scenario.files.arrays(step.at("labels"));
-    return labels;
-  }
-  labels.num_slices = step.at("labels").items().size();
-  for (const Value &device : step.at("labels").items()) {
-    labels.num_labels = device.items().size();
-    for (NDArray &array : scenario.files.arrays(device)) labels.arrays.push_back(std::move(array));
-  }
-  if (labels.arrays.size() != labels.num_slices * labels.num_labels)
-    throw BadCase("devices have different numbers of labels");
+  if (labels.is_sliced)
+    for (const Value &device : step.at("labels").items()) labels.sliced.push_back(scenario.files.arrays(device));
+  else
+    labels.whole = scenario.files.arrays(step.at("labels"));
   return labels;
 }
 
-void update_metric_of(Scenario &scenario, cohort_group *group, const Value &step) {
-  cohort_metric *metric = scenario.metric(step);
+void update_metric_of(Scenario &scenario, Group &group, const Value &step) {
+  Metric &metric = scenario.metric(step);
   const MetricLabels labels = metric_labels(scenario, step);
-  check(labels.is_sliced ? cohort_group_update_metric_presliced(group, metric, labels.num_slices,
-                                                                raw(labels.arrays).data(), labels.num_labels)
-                         : cohort_group_update_metric(group, metric, raw(labels.arrays).data(), labels.arrays.size()));
+  if (labels.is_sliced)
+    group.update_metric_presliced(metric, labels.sliced);
+  else
+    group.update_metric(metric, labels.whole);
 }
 
 void add_metric_steps(StepTable &table) {

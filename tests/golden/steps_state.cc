@@ -9,36 +9,35 @@ namespace {
 
 Value set_params(Scenario &scenario, const Value &step) {
   const Arrays arg = scenario.files.named(step.get("arg")), aux = scenario.files.named(step.get("aux"));
-  check(cohort_group_set_params(scenario.group(step), arg.get(), aux.get(), step.flag("allow_extra", false)));
+  scenario.group(step).set_params(arg, aux, step.flag("allow_extra", false));
   return Value();
 }
 
 Value set_device_params(Scenario &scenario, const Value &step) {
-  const auto executor =
-      make<Executor>(cohort_group_executor, scenario.group(step), static_cast<size_t>(step.at("device").as_integer()));
+  Executor executor = scenario.group(step).executor(static_cast<size_t>(step.at("device").as_integer()));
   const Arrays arg = scenario.files.named(step.get("arg")), aux = scenario.files.named(step.get("aux"));
-  check(cohort_executor_copy_params_from(executor.get(), arg.get(), aux.get(), 0));
+  executor.copy_params_from(arg, aux);
   return Value();
 }
 
 Value get_params(Scenario &scenario, const Value &step) {
-  const cohort_group *group = scenario.group(step);
+  const Group &group = scenario.group(step);
   const Arrays arg = make_targets(group, COHORT_GROUP_PARAMS, step), aux = make_targets(group, COHORT_GROUP_AUX, step);
-  check(cohort_group_get_params(group, arg.get(), aux.get()));
+  group.get_params(arg, aux);
   Value found = Value::object();
-  found.set("arg", values_by_name(arg.get()));
-  found.set("aux", values_by_name(aux.get()));
+  found.set("arg", values_by_name(arg));
+  found.set("aux", values_by_name(aux));
   return found;
 }
 
 // Arrays of a list by name, each as a list with one array per device.
-Value device_values(const cohort_group *group, int32_t list, const Value &step) {
-  const std::vector<std::string> wanted = step.get("names").as_texts(), names = group_names(group, list);
+Value device_values(const Group &group, int32_t list, const Value &step) {
+  const std::vector<std::string> wanted = step.get("names").as_texts(), names = group.names(list);
   Value values = Value::object();
   for (size_t i = 0; i < names.size(); ++i) {
     if (!step.get("names").is_null() && std::find(wanted.begin(), wanted.end(), names[i]) == wanted.end()) continue;
     Value devices = Value::list();
-    for (const NDArray &array : device_arrays(group, list, i)) devices.add(Value::array(array.get()));
+    for (const NDArray &array : group.device_arrays(list, i)) devices.add(Value::array(array));
     values.set(names[i], devices);
   }
   Value found = Value::object();
@@ -59,81 +58,68 @@ Value aux_arrays(Scenario &scenario, const Value &step) {
 }
 
 Value fill_grads(Scenario &scenario, const Value &step) {
-  const cohort_group *group = scenario.group(step);
+  const Group &group = scenario.group(step);
   for (const int32_t list : {COHORT_GROUP_GRADS, COHORT_GROUP_INPUT_GRADS}) {
     if (list == COHORT_GROUP_INPUT_GRADS && !step.flag("inputs", false)) continue;
-    const size_t num = query<size_t>(cohort_group_num_arrays, group, list);
+    const size_t num = group.num_arrays(list);
     for (size_t i = 0; i < num; ++i)
-      for (const NDArray &array : device_arrays(group, list, i))
-        if (array) check(cohort_ndarray_fill(array.get(), step.at("value").as_real()));
+      for (NDArray &array : group.device_arrays(list, i))
+        if (array) array.fill(step.at("value").as_real());
   }
   return Value();
 }
 
 Value get_states(Scenario &scenario, const Value &step) {
-  const cohort_group *group = scenario.group(step);
-  const size_t num = query<size_t>(cohort_group_num_arrays, group, COHORT_GROUP_STATES);
+  const Group &group = scenario.group(step);
+  const size_t num = group.num_arrays(COHORT_GROUP_STATES);
   Value found = Value::object();
   found.set("values", merged_or_not(group, COHORT_GROUP_STATES, step.at("merge").as_bool(), 0, num));
   return found;
 }
 
-// The outputs on each device, in the order of the states that they are to replace.
-std::vector<NDArray> states_from_outputs(const cohort_group *group, const std::vector<int64_t> &outputs) {
-  std::vector<NDArray> states;
-  for (const int64_t output : outputs)
-    for (NDArray &array : device_arrays(group, COHORT_GROUP_OUTPUTS, static_cast<size_t>(output)))
-      states.push_back(std::move(array));
-  return states;
-}
-
 Value set_states(Scenario &scenario, const Value &step) {
-  cohort_group *group = scenario.group(step);
-  std::vector<NDArray> states;
-  size_t num_states = 0, num_given = num_devices(group);
-  const Value &from_outputs = step.get("from_outputs"), &given = step.get("states");
-  if (!from_outputs.is_null()) {
-    states = states_from_outputs(group, from_outputs.as_integers());
-    num_states = from_outputs.items().size();
-  } else if (!given.is_null()) {
-    num_states = given.items().size();
-    for (const Value &state : given.items()) {
-      num_given = state.items().size();
-      for (NDArray &array : scenario.files.arrays(state)) states.push_back(std::move(array));
-    }
-    if (states.size() != num_states * num_given) throw BadCase("states have different numbers of devices");
+  Group &group = scenario.group(step);
+  const Value &from_outputs = step.get("from_outputs"), &given = step.get("states"), &value = step.get("value");
+  std::vector<std::vector<NDArray>> states;  // for each state an array for each device
+  if (!from_outputs.is_null())
+    for (const int64_t output : from_outputs.as_integers())
+      states.push_back(group.device_arrays(COHORT_GROUP_OUTPUTS, static_cast<size_t>(output)));
+  else if (!given.is_null())
+    for (const Value &state : given.items()) states.push_back(scenario.files.arrays(state));
+  if (value.is_null()) {
+    group.set_states(states);
+  } else if (states.empty()) {
+    group.set_states(value.as_real());
+  } else {  // both, which only the C function can be asked for
+    std::vector<cohort_ndarray *> all;
+    for (const std::vector<NDArray> &devices : states)
+      for (const NDArray &array : devices) all.push_back(array.get());
+    const double number = value.as_real();
+    check(cohort_group_set_states(group.get(), all.data(), states.size(), all.size() / states.size(), &number));
   }
-  const double value = step.number("value", 0);
-  check(cohort_group_set_states(group, states.empty() ? nullptr : raw(states).data(), num_states, num_given,
-                                step.get("value").is_null() ? nullptr : &value));
   return Value();
 }
 
 }  // namespace
 
-Arrays make_targets(const cohort_group *group, int32_t list, const Value &step) {
+Arrays make_targets(const Group &group, int32_t list, const Value &step) {
   const std::vector<std::string> wanted = step.get("targets").as_texts();
   const Value &types = step.get("target_types");
-  Arrays targets = make<Arrays>(cohort_arrays_create);
-  const std::vector<std::string> names = group_names(group, list);
+  Arrays targets;
+  const std::vector<std::string> names = group.names(list);
   for (size_t i = 0; i < names.size(); ++i) {
     if (!step.get("targets").is_null() && std::find(wanted.begin(), wanted.end(), names[i]) == wanted.end()) continue;
-    const auto array = make<NDArray>(cohort_group_array, group, list, i, 0);
-    int32_t dtype = query<int32_t>(cohort_ndarray_dtype, array.get());
-    if (!types.is_null() && types.find(names[i]))
-      dtype = query<int32_t>(cohort_dtype_parse, types.at(names[i]).as_text().c_str());
-    const cohort_context host = {COHORT_DEVICE_CPU, 0};
-    check(cohort_arrays_add(targets.get(), names[i].c_str(), zeros_like(array.get(), dtype, host).get()));
+    const NDArray array = group.array(list, i, 0);
+    cohort_dtype dtype = array.dtype();
+    if (!types.is_null() && types.find(names[i])) dtype = dtype_parse(types.at(names[i]).as_text());
+    targets.add(names[i], NDArray::zeros(array.shape(), dtype));
   }
   return targets;
 }
 
-Value values_by_name(const cohort_arrays *arrays) {
+Value values_by_name(const Arrays &arrays) {
   Value values = Value::object();
-  const size_t num = query<size_t>(cohort_arrays_num, arrays);
-  for (size_t i = 0; i < num; ++i)
-    values.set(query<const char *>(cohort_arrays_name, arrays, i),
-               Value::array(make<NDArray>(cohort_arrays_get, arrays, i).get()));
+  for (size_t i = 0; i < arrays.num(); ++i) values.set(arrays.name(i), Value::array(arrays.array(i)));
   return values;
 }
 

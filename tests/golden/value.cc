@@ -83,12 +83,12 @@ int64_t HostArray::integer(int64_t index) const {
   }
 }
 
-HostArray read_array(const cohort_ndarray *array) {
+HostArray read_array(const NDArray &array) {
   HostArray host;
-  host.shape = shape_of(array);
-  host.dtype = query<int32_t>(cohort_ndarray_dtype, array);
-  host.bytes.resize(query<size_t>(cohort_ndarray_bytes, array));
-  check(cohort_ndarray_read(array, host.bytes.data(), host.bytes.size()));
+  host.shape = array.shape();
+  host.dtype = array.dtype();
+  host.bytes.resize(array.bytes());
+  array.read(host.bytes.data(), host.bytes.size());
   return host;
 }
 
@@ -124,7 +124,7 @@ Value Value::list(std::vector<Value> items) {
 
 Value Value::object() { return Value(Kind::kObject); }
 
-Value Value::array(const cohort_ndarray *array) {
+Value Value::array(const NDArray &array) {
   if (!array) return Value();
   Value value(Kind::kArray);
   value.array_ = std::make_shared<const HostArray>(read_array(array));

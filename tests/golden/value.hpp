@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "golden_handles.hpp"
+#include "cohort/cohort.hpp"
 
 namespace golden {
+
+using namespace cohort;
 
 // Thrown for a case that does not follow its format.
 struct BadCase : std::runtime_error {
@@ -31,7 +33,7 @@ struct HostArray {
   int64_t integer(int64_t index) const;  // of integer dtypes, and bool
 };
 
-HostArray read_array(const cohort_ndarray *array);
+HostArray read_array(const NDArray &array);
 
 class Value {
  public:
@@ -44,7 +46,7 @@ class Value {
   static Value text(std::string text);
   static Value list(std::vector<Value> items = {});
   static Value object();
-  static Value array(const cohort_ndarray *array);  // null for NULL, else a copy of the contents
+  static Value array(const NDArray &array);  // null for an empty object, else a copy of the contents
   static Value integers(const std::vector<int64_t> &numbers);
   static Value texts(const std::vector<std::string> &texts);
 
