@@ -22,7 +22,8 @@ FLAGS_src/cpu/op/pointwise_float_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
 FLAGS_src/cpu/op/pointwise_fused_multiply_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
 # Products that are sums in vectors all along: fused the same everywhere.
 FLAGS_src/cpu/op/gemm_cpu.cc := -ffp-contract=fast
-FLAGS_src/cpu/op/winograd_cpu.cc := -ffp-contract=fast
+# clang warns of vectors between functions of the file where it does not inline them.
+FLAGS_src/cpu/op/winograd_cpu.cc := -ffp-contract=fast $(if $(IS_CLANG),-Wno-psabi)
 FLAGS_src/cpu/op/image_convolution_cpu.cc := -ffp-contract=fast
 FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
 # Means over devices of all parameters.
