@@ -195,7 +195,8 @@ $(BUILD)/:
 
 $(BUILD)/obj/src/device/device.o $(BUILD)/obj/cuda/cuda_device.o $(BUILD)/cudasim/obj/cuda/cuda_device.o: $(BUILD)/build_id.stamp
 
-# Precompiled headers: one for each set of flags, of which the file to compile must have the same.
+# Precompiled headers: one for each set of flags, of which the file to compile must have the same. clang holds a file with
+# flags of its own to more of them than GCC does: such files do without.
 pch_flags_lib = $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS)
 pch_flags_cpu = $(pch_flags_lib) -fopenmp
 pch_flags_kernels = $(pch_flags_cpu) $(KERNEL_CXXFLAGS)
@@ -218,7 +219,7 @@ $(filter-out $(BUILD)/obj/src/cpu/%,$(LIB_OBJS)) $(TOOL_OBJS): | $(call pch_file
 $(BUILD)/obj/src/%.o: src/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CCACHE) $(CXX) $(call pch,$(room_pch)) $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(ROOM_FLAGS) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(if $(and $(IS_CLANG),$(FLAGS_$<)),,$(call pch,$(room_pch))) $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(ROOM_FLAGS) $(DEPFLAGS) -c $< -o $@
 
 $(SO): $(LIB_OBJS) src/cohort.map $(BUILD)/link.stamp
 	$(call say,LINK,$@)
