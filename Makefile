@@ -411,18 +411,18 @@ build-deps:
 
 .PHONY: run
 run: build-deps
-	@$(sub_make) $(BUILD)/examples/train_digits
+	+@$(sub_make) $(BUILD)/examples/train_digits
 	@mkdir -p $(BUILD)/digits
 	@$(BUILD)/examples/train_digits --out $(BUILD)/digits $(ARGS)
 
 .PHONY: char-lm
 char-lm: build-deps
-	@$(sub_make) $(BUILD)/examples/char_lm
+	+@$(sub_make) $(BUILD)/examples/char_lm
 	@$(BUILD)/examples/char_lm $(ARGS)
 
 .PHONY: test
 test: deps
-	@$(sub_make) all test-programs
+	+@$(sub_make) all test-programs
 	@$(run_tests) layers headers abi capi unit cpp golden cudasim pages tool docs perl python rust go scala examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
@@ -447,7 +447,7 @@ test-op: $(SO_LINKS) $(GOLDEN_RUNNER) $(CUDASIM) $(BUILD)/tests/capi/test_operat
 # Tests that take too long for make test, and those that check-tsan leaves out.
 .PHONY: check-long check-cudasim-long check-tsan-long
 check-long:
-	@$(sub_make) all $(LONG_TESTS) $(CUDASIM) $(CAPI_TESTS) $(GOLDEN_RUNNER)
+	+@$(sub_make) all $(LONG_TESTS) $(CUDASIM) $(CAPI_TESTS) $(GOLDEN_RUNNER)
 	@$(run_tests) long cudasim-long
 	@$(MAKE) --no-print-directory check-tsan-long
 test-cudasim check-cudasim-long: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS) $(CAPI_TESTS) $(EXAMPLES) $(GOLDEN_RUNNER)
@@ -455,23 +455,23 @@ test-cudasim check-cudasim-long: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS) $(CAPI_T
 test-tool: all
 	@$(run_tests) tool
 test-perl: deps
-	@$(sub_make) all
+	+@$(sub_make) all
 	@$(run_tests) perl
 test-python:
 	@tests/check/deps.sh --python
-	@$(sub_make) all
+	+@$(sub_make) all
 	@$(run_tests) python
 test-rust:
 	@tests/check/deps.sh --rust
-	@$(sub_make) all
+	+@$(sub_make) all
 	@$(run_tests) rust
 test-go:
 	@tests/check/deps.sh --go
-	@$(sub_make) all
+	+@$(sub_make) all
 	@$(run_tests) go
 test-scala:
 	@tests/check/deps.sh --scala
-	@$(sub_make) all
+	+@$(sub_make) all
 	@$(run_tests) scala
 
 # Writes the list of what CUDA has no kernels for anew, after an operator was added; reasons are kept.
@@ -486,7 +486,7 @@ check-cuda:
 	@BUILD='$(BUILD)' PYTHON='$(PYTHON)' CUDA_HOME='$(CUDA_HOME)' tests/check/cuda.sh
 check-cuda-archive: deps
 	$(if $(CUDA_SO),,$(error check-cuda-archive: libcohort_cuda.so cannot be built for want of $(CUDA_MISSING)))
-	@$(sub_make) $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS) $(GOLDEN_RUNNER) $(BENCH) $(TOOL)
+	+@$(sub_make) $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS) $(GOLDEN_RUNNER) $(BENCH) $(TOOL)
 	@BUILD='$(BUILD)' tests/check/cuda_archive.sh
 
 .PHONY: check-cuda-static cuda-static-list
@@ -561,13 +561,13 @@ check-tsan check-tsan-long: SANITIZER_FLAGS = -O1 -g1 -fno-omit-frame-pointer -f
 .PHONY: check-asan check-tsan check-under check-cudasim-asan
 check-asan:
 	@$(if $(ASAN_BY),:,echo 'check-asan: built by $(CXX); left out: whether clang takes the sources, for want of clang with OpenMP and its sanitizers')
-	@$(sub_make) $(call check_under,asan) $(asan_compilers) check-under
+	+@$(sub_make) $(call check_under,asan) $(asan_compilers) check-under
 check-cudasim-asan:
-	@$(sub_make) $(call check_under,asan) test-cudasim
+	+@$(sub_make) $(call check_under,asan) test-cudasim
 check-tsan:
-	@$(sub_make) $(call check_under,tsan) check-under
+	+@$(sub_make) $(call check_under,tsan) check-under
 check-tsan-long:
-	@$(sub_make) $(call check_under,tsan) UNDER=tsan-long check-under
+	+@$(sub_make) $(call check_under,tsan) UNDER=tsan-long check-under
 UNDER ?= capi unit cpp
 check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS)
 	@SANITIZER=$(SANITIZER) $(run_tests) $(UNDER)
