@@ -555,7 +555,8 @@ check_under = BUILD=$(BUILD)/$(1) CUDA=no CXXFLAGS='$(SANITIZER_FLAGS)' CFLAGS='
 CLANG ?= $(firstword $(shell command -v clang-14 clang))
 ASAN_BY := $(if $(CLANG),$(shell printf '\043include <omp.h>\nint main() { return 0; }' | \
   $(CLANG) -xc++ -fopenmp -fsanitize=address,undefined - -lstdc++ -o /dev/null 2>/dev/null && echo clang))
-asan_compilers = $(if $(ASAN_BY),CC='$(CLANG)' CXX='$(subst clang,clang++,$(CLANG))')
+# A program in C needs clang's runtime of UBSan for C++, too.
+asan_compilers = $(if $(ASAN_BY),CC='$(CLANG)' CXX='$(subst clang,clang++,$(CLANG))' LDFLAGS='-fsanitize-link-c++-runtime -lstdc++')
 check-asan check-cudasim-asan: SANITIZER_FLAGS = -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 check-tsan check-tsan-long: SANITIZER_FLAGS = -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread
 .PHONY: check-asan check-tsan check-under check-cudasim-asan

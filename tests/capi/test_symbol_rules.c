@@ -315,8 +315,8 @@ static void json_has_the_form_of_mxnet_1_9(void **state) {
   static const char *const parts[] = {
       "{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]}",
       "{\"op\":\"null\",\"name\":\"bn_gamma\",\"attrs\":{\"fix_gamma\":\"False\"},\"inputs\":[]}",
-      "{\"op\":\"BatchNorm\",\"name\":\"bn\",\"attrs\":{\"fix_gamma\":\"False\"},"
-      "\"inputs\":[[0,0,0],[1,0,0],[2,0,0],[3,0,1],[4,0,1]]}",
+      ("{\"op\":\"BatchNorm\",\"name\":\"bn\",\"attrs\":{\"fix_gamma\":\"False\"},"
+       "\"inputs\":[[0,0,0],[1,0,0],[2,0,0],[3,0,1],[4,0,1]]}"),
       "{\"op\":\"SliceChannel\",\"name\":\"sp\",\"attrs\":{\"num_outputs\":\"2\"},\"inputs\":[[5,0,0]]}",
       "\"arg_nodes\":[0,1,2,3,4]",
       "\"node_row_ptr\":[0,1,2,3,4,5,8,10]",
