@@ -195,8 +195,8 @@ $(BUILD)/:
 
 $(BUILD)/obj/src/device/device.o $(BUILD)/obj/cuda/cuda_device.o $(BUILD)/cudasim/obj/cuda/cuda_device.o: $(BUILD)/build_id.stamp
 
-# Precompiled headers: one for each set of flags, of which the file to compile must have the same. clang holds a file with
-# flags of its own to more of them than GCC does: such files do without.
+# Precompiled headers: one for each set of flags, of which the file to compile must have the same. Files with flags of their
+# own do without.
 pch_flags_lib = $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS)
 pch_flags_cpu = $(pch_flags_lib) -fopenmp
 pch_flags_kernels = $(pch_flags_cpu) $(KERNEL_CXXFLAGS)
@@ -219,7 +219,7 @@ $(filter-out $(BUILD)/obj/src/cpu/%,$(LIB_OBJS)) $(TOOL_OBJS): | $(call pch_file
 $(BUILD)/obj/src/%.o: src/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CCACHE) $(CXX) $(if $(and $(IS_CLANG),$(FLAGS_$<)),,$(call pch,$(room_pch))) $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(ROOM_FLAGS) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(if $(FLAGS_$<),,$(call pch,$(room_pch))) $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(ROOM_FLAGS) $(DEPFLAGS) -c $< -o $@
 
 $(SO): $(LIB_OBJS) src/cohort.map $(BUILD)/link.stamp
 	$(call say,LINK,$@)
@@ -518,6 +518,23 @@ bench-peers: bench
 	@PYTHON='$(PYTHON)' tests/bench/peers/install.sh
 	@$(PYTHON) tests/bench/peers/bench_peers.py --bench $(BENCH) --out $(BUILD)/peers.jsonl --chart $(BUILD)/peers.svg $(ARGS)
 
+# Whether clang accepts the sources: it reads those that have changed.
+CLANG ?= $(firstword $(shell command -v clang++-14 clang++))
+CLANG_SEEN := $(patsubst %.cc,$(BUILD)/clang/%.seen,$(LIB_SRCS) $(TOOL_SRCS))
+.PHONY: check-clang
+check-clang:
+	+@if [ -n "$(CLANG)" ] && echo '#include <omp.h>' | $(CLANG) -xc++ -fopenmp -fsyntax-only - 2>/dev/null; then \
+	  $(sub_make) clang-seen && echo "check-clang: $(words $(CLANG_SEEN)) files passed"; \
+	else echo "check-clang: skipped, there is no clang with OpenMP here"; fi
+.PHONY: clang-seen
+clang-seen: $(CLANG_SEEN)
+$(BUILD)/clang/%.seen: %.cc
+	@mkdir -p $(@D)
+	$(call say,CLANG,$<)
+	$(Q)$(CLANG) -fsyntax-only $(filter-out -fno-gnu-unique,$(LIB_CXXFLAGS)) $(CPPFLAGS) $(BUILD_ID_FLAG) -fopenmp -MMD -MP -MT $@ -MF $@.d $<
+	@touch $@
+-include $(CLANG_SEEN:%=%.d)
+
 .PHONY: check-layers check-words
 check-layers:
 	@tests/check/layers.sh
@@ -549,20 +566,13 @@ format:
 	$(CLANG_FORMAT) -i $(FORMATTED)
 
 # The tests under a sanitizer, each in a build folder of its own. Kernels are built as the rest: -O3 hides what is looked for.
-# AddressSanitizer with UBSan takes two to four times as long to compile for with optimisation as without. It is built by
-# clang where clang has what that needs, so that clang has seen all sources, too.
+# AddressSanitizer with UBSan takes two to four times as long to compile for with optimisation as without.
 check_under = BUILD=$(BUILD)/$(1) CUDA=no CXXFLAGS='$(SANITIZER_FLAGS)' CFLAGS='$(SANITIZER_FLAGS)' KERNEL_CXXFLAGS= SANITIZER=$(1)
-CLANG ?= $(firstword $(shell command -v clang-14 clang))
-ASAN_BY := $(if $(CLANG),$(shell printf '\043include <omp.h>\nint main() { return 0; }' | \
-  $(CLANG) -xc++ -fopenmp -fsanitize=address,undefined - -lstdc++ -o /dev/null 2>/dev/null && echo clang))
-# A program in C needs clang's runtime of UBSan for C++, too.
-asan_compilers = $(if $(ASAN_BY),CC='$(CLANG)' CXX='$(subst clang,clang++,$(CLANG))' LDFLAGS='-fsanitize-link-c++-runtime -lstdc++')
 check-asan check-cudasim-asan: SANITIZER_FLAGS = -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 check-tsan check-tsan-long: SANITIZER_FLAGS = -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread
 .PHONY: check-asan check-tsan check-under check-cudasim-asan
 check-asan:
-	@$(if $(ASAN_BY),:,echo 'check-asan: built by $(CXX); left out: whether clang takes the sources, for want of clang with OpenMP and its sanitizers')
-	+@$(sub_make) $(call check_under,asan) $(asan_compilers) check-under
+	+@$(sub_make) $(call check_under,asan) check-under
 check-cudasim-asan:
 	+@$(sub_make) $(call check_under,asan) test-cudasim
 check-tsan:
@@ -661,6 +671,7 @@ help:
 	@echo 'make test-tool          only those of the command line tool'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
 	@echo 'make docs               the reference of operators and of the C interface, as HTML in $(BUILD)/docs; wants NumPy'
+	@echo 'make check-clang        whether clang accepts the sources, where it is installed; it builds them, too: make CXX=clang++'
 	@echo 'make check-words        comments, names of types and commit subjects that would have to be read twice'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
