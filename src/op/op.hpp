@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator is: names, attributes, inputs and outputs, inference and gradient, as data without kernels. Each
+// An operator: names, attributes, inputs and outputs, inference and gradient, as data without kernels. Each
 // file in this folder defines an operator or a family with COHORT_OPERATOR; symbol, plan, executor and the boundary
 // read the registry.
 #pragma once

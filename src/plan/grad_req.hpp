@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What backward does to each gradient array (contract GRQ-01).
+// The treatment of each gradient array by backward (contract GRQ-01).
 #pragma once
 
 #include <cstdint>

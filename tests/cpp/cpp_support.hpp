@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs in tests/cpp have in common: small networks, and a test that leaves no handle behind.
+// Shared by the programs in tests/cpp: small networks, and a test that leaves no handle behind.
 #pragma once
 
 #include <cohort/cohort.hpp>
