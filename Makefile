@@ -445,10 +445,11 @@ test-op: $(SO_LINKS) $(GOLDEN_RUNNER) $(CUDASIM) $(BUILD)/tests/capi/test_operat
 	@BUILD='$(BUILD)' tests/check/test_op.sh '$(OP)'
 
 # Tests that take too long for make test, and those that check-tsan leaves out.
-.PHONY: check-long check-cudasim-long check-tsan-long
+.PHONY: check-long check-cudasim-long check-asan-long check-tsan-long
 check-long:
 	+@$(sub_make) all $(LONG_TESTS) $(CUDASIM) $(CAPI_TESTS) $(GOLDEN_RUNNER)
 	@$(run_tests) long cudasim-long
+	@$(MAKE) --no-print-directory check-asan-long
 	@$(MAKE) --no-print-directory check-tsan-long
 test-cudasim check-cudasim-long: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS) $(CAPI_TESTS) $(EXAMPLES) $(GOLDEN_RUNNER)
 	@SANITIZER=$(SANITIZER) $(run_tests) $(patsubst check-%,%,$(@:test-%=%))
@@ -489,6 +490,18 @@ check-cuda-archive: deps
 	+@$(sub_make) $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS) $(GOLDEN_RUNNER) $(BENCH) $(TOOL)
 	@BUILD='$(BUILD)' tests/check/cuda_archive.sh
 
+# Whether nvcc takes the kernels, as far as PTX: it reads those that have changed.
+NVCC_SEEN := $(if $(NVCC),$(patsubst %.cu,$(BUILD)/nvcc/%.ptx,$(filter %.cu,$(CUDA_SRCS))))
+.PHONY: check-nvcc nvcc-seen
+check-nvcc:
+	+@$(if $(NVCC),$(sub_make) nvcc-seen && echo "check-nvcc: $(words $(NVCC_SEEN)) files passed",echo "check-nvcc: skipped for want of $(CUDA_MISSING)")
+nvcc-seen: $(NVCC_SEEN)
+$(BUILD)/nvcc/%.ptx: %.cu $(BUILD)/cuda.stamp
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(CCACHE) $(NVCC) $(NVCC_OPTIONS) -arch=compute_$(lastword $(CUDA_ARCHS)) -MMD -MP -MF $@.d -ptx $< -o $@
+-include $(NVCC_SEEN:%=%.d)
+
 .PHONY: check-cuda-static cuda-static-list
 # Without a GPU: what the compiler knows of the kernels, whether NVRTC takes all that may be given to it, and whether the
 # real cuDNN, where it is found, has engines for our convolutions.
@@ -517,23 +530,6 @@ bench: $(LIBRARY) $(CUDA_SO) $(BENCH)
 bench-peers: bench
 	@PYTHON='$(PYTHON)' tests/bench/peers/install.sh
 	@$(PYTHON) tests/bench/peers/bench_peers.py --bench $(BENCH) --out $(BUILD)/peers.jsonl --chart $(BUILD)/peers.svg $(ARGS)
-
-# Whether clang accepts the sources: it reads those that have changed.
-CLANG ?= $(firstword $(shell command -v clang++-14 clang++))
-CLANG_SEEN := $(patsubst %.cc,$(BUILD)/clang/%.seen,$(LIB_SRCS) $(TOOL_SRCS))
-.PHONY: check-clang
-check-clang:
-	+@if [ -n "$(CLANG)" ] && echo '#include <omp.h>' | $(CLANG) -xc++ -fopenmp -fsyntax-only - 2>/dev/null; then \
-	  $(sub_make) clang-seen && echo "check-clang: $(words $(CLANG_SEEN)) files passed"; \
-	else echo "check-clang: skipped, there is no clang with OpenMP here"; fi
-.PHONY: clang-seen
-clang-seen: $(CLANG_SEEN)
-$(BUILD)/clang/%.seen: %.cc
-	@mkdir -p $(@D)
-	$(call say,CLANG,$<)
-	$(Q)$(CLANG) -fsyntax-only $(filter-out -fno-gnu-unique,$(LIB_CXXFLAGS)) $(CPPFLAGS) $(BUILD_ID_FLAG) -fopenmp -MMD -MP -MT $@ -MF $@.d $<
-	@touch $@
--include $(CLANG_SEEN:%=%.d)
 
 .PHONY: check-layers check-words
 check-layers:
@@ -566,21 +562,31 @@ format:
 	$(CLANG_FORMAT) -i $(FORMATTED)
 
 # The tests under a sanitizer, each in a build folder of its own. Kernels are built as the rest: -O3 hides what is looked for.
-# AddressSanitizer with UBSan takes two to four times as long to compile for with optimisation as without.
+# AddressSanitizer with UBSan takes two to four times as long to compile for with optimisation as without. It is built by
+# clang where clang has what that needs, so that clang has seen all sources, too.
 check_under = BUILD=$(BUILD)/$(1) CUDA=no CXXFLAGS='$(SANITIZER_FLAGS)' CFLAGS='$(SANITIZER_FLAGS)' KERNEL_CXXFLAGS= SANITIZER=$(1)
-check-asan check-cudasim-asan: SANITIZER_FLAGS = -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
-check-tsan check-tsan-long: SANITIZER_FLAGS = -O1 -g1 -fno-omit-frame-pointer -fsanitize=thread
+CLANG ?= $(firstword $(shell command -v clang-14 clang))
+ASAN_BY = $(if $(CLANG),$(shell printf '\043include <omp.h>\nint main() { return 0; }' | \
+  $(CLANG) -xc++ -fopenmp -fsanitize=address,undefined - -lstdc++ -o /dev/null 2>/dev/null && echo clang))
+# A program in C needs clang's runtime of UBSan for C++, too.
+asan_compilers = $(if $(ASAN_BY),CC='$(CLANG)' CXX='$(subst clang,clang++,$(CLANG))' LDFLAGS='-fsanitize-link-c++-runtime -lstdc++')
+check-asan check-asan-long check-cudasim-asan: SANITIZER_FLAGS = -O0 -g1 -DUNDER_ASAN -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+check-tsan check-tsan-long: SANITIZER_FLAGS = -O1 -g1 -DUNDER_TSAN -fno-omit-frame-pointer -fsanitize=thread
 .PHONY: check-asan check-tsan check-under check-cudasim-asan
 check-asan:
-	+@$(sub_make) $(call check_under,asan) check-under
+	@$(if $(ASAN_BY),:,echo 'check-asan: built by $(CXX); left out: whether clang takes the sources, for want of clang with OpenMP and its sanitizers')
+	+@$(sub_make) $(call check_under,asan) $(asan_compilers) check-under
 check-cudasim-asan:
 	+@$(sub_make) $(call check_under,asan) test-cudasim
 check-tsan:
 	+@$(sub_make) $(call check_under,tsan) check-under
+# By GCC, whose builds have the versions for AVX2 and AVX-512.
+check-asan-long:
+	+@$(sub_make) $(call check_under,asan) UNDER='golden-ops sanitizers-long' check-under
 check-tsan-long:
-	+@$(sub_make) $(call check_under,tsan) UNDER=tsan-long check-under
-UNDER ?= capi unit cpp
-check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS)
+	+@$(sub_make) $(call check_under,tsan) UNDER=sanitizers-long check-under
+UNDER ?= capi unit cpp $(if $(filter asan,$(SANITIZER)),golden-ops)
+check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS) $(if $(filter asan,$(SANITIZER)),$(GOLDEN_RUNNER))
 	@SANITIZER=$(SANITIZER) $(run_tests) $(UNDER)
 
 # ---- install ----------------------------------------------------------------------------------------------------------
@@ -671,11 +677,10 @@ help:
 	@echo 'make test-tool          only those of the command line tool'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
 	@echo 'make docs               the reference of operators and of the C interface, as HTML in $(BUILD)/docs; wants NumPy'
-	@echo 'make check-clang        whether clang accepts the sources, where it is installed; it builds them, too: make CXX=clang++'
 	@echo 'make check-words        comments, names of types and commit subjects that would have to be read twice'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
-	@echo 'make check-long         what takes longer than make test has time for: networks trained to their end in bfloat16, check-cudasim-long, check-tsan-long'
+	@echo 'make check-long         what takes longer than make test has time for: networks trained to their end in bfloat16, check-cudasim-long, check-asan-long, check-tsan-long'
 	@echo 'make check-cudasim-long  the programs and models there for which make test has no time: minutes each'
 	@echo 'make lacking            write tests/cudasim/lacking.tsv anew, after adding an operator or a CUDA kernel'
 	@echo 'make abi                write the lists in tests/abi, bindings/abi.json and what bindings declare anew, after changing headers'
@@ -683,6 +688,7 @@ help:
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
 	@echo 'make check-cuda         all that only a GPU can show, from a build folder that is there: tests, goldens, compute-sanitizer, speed'
 	@echo 'make check-cuda-archive all that check-cuda takes in $(BUILD)/check-cuda.tar.xz, for a machine on which nothing is installed'
+	@echo 'make check-nvcc         whether nvcc takes the kernels, as far as PTX'
 	@echo 'make check-cuda-static  what nvcc knows of the kernels without a GPU: registers, stack, spills, occupancy, vector loads; NVRTC, cuDNN'
 	@echo 'make check-cudasim-asan cuda/ on the simulated runtime of tests/cudasim under AddressSanitizer and UBSan'
 	@echo 'make clean              remove $(BUILD)/'

@@ -376,7 +376,7 @@ static void threads_apply_operators_at_once(void **state) {
   }
 }
 
-#ifndef __SANITIZE_THREAD__
+#ifndef UNDER_TSAN
 
 static size_t count_threads(void) {
   DIR *tasks = opendir("/proc/self/task");
@@ -405,6 +405,10 @@ static void threads_end_with_the_last_handle(void **state) {
 
   (void)state;
   only_on_cpus();
+#ifdef __clang__
+  print_message("left out: libomp keeps the threads of its teams\n");
+  skip();
+#endif
   assert_int_equal(cohort_live_handles(), 0);
   assert_alone();
   small = counted(SHAPE(4), 1);
@@ -487,7 +491,7 @@ int main(void) {
       TEST(large_and_small_operators_keep_their_order),
       TEST(random_operators_go_by_their_seed),
       TEST(threads_apply_operators_at_once),
-#ifndef __SANITIZE_THREAD__
+#ifndef UNDER_TSAN
       TEST(threads_end_with_the_last_handle),
       TEST(children_apply_operators),
 #endif

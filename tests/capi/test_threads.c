@@ -397,7 +397,7 @@ static void handles_go_from_thread_to_thread(void **state) {
 
 /* ---- forks ------------------------------------------------------------------------------------------------------- */
 
-#ifndef __SANITIZE_THREAD__ /* it ends a child that starts threads */
+#ifndef UNDER_TSAN /* it ends a child that starts threads */
 
 /* In a child of a process with groups at work: those give errors and can be freed, and new ones give the same numbers.
  * The parent goes on. */
@@ -454,7 +454,7 @@ int main(void) {
       TEST(eight_threads_infer_with_one_set_of_parameters),
       TEST(arrays_symbols_and_lists_are_read_by_several_threads),
       TEST(handles_go_from_thread_to_thread),
-#ifndef __SANITIZE_THREAD__
+#ifndef UNDER_TSAN
       TEST(a_child_trains_anew_and_the_parent_goes_on),
 #endif
   };

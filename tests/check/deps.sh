@@ -3,11 +3,11 @@
 # Installs, with apt, the packages of the build and the tests that this machine lacks. Does nothing if none is missing.
 #   deps.sh [--build | --python | --rust | --go | --scala | --ci]
 #     --build: those of the build only; --python and the like: those of a whole test of that binding;
-#     --ci: a compiler cache, clang with OpenMP, clang-format
+#     --ci: a compiler cache, clang with OpenMP and its sanitizers, clang-format
 set -eu
 
 # package | something that shows that it is installed, from whatever source: a command, a header that the compiler finds, a
-# jar, a Perl module, a module of the system's Python, or clang:omp.h
+# jar, a Perl module, a module of the system's Python, or clang:FILE, a file of clang's own
 needs='g++ g++
 make make
 pkg-config pkg-config
@@ -41,7 +41,8 @@ junit4 /usr/share/java/junit4.jar'
 ccache ccache
 clang clang
 clang-format clang-format
-libomp-dev clang:omp.h'
+libomp-dev clang:omp.h
+libclang-rt-14-dev clang:asan'
 [[ ${1:-} != --python ]] || needs+='
 python3-build build.env.py
 python3-wheel wheel.py
@@ -61,6 +62,7 @@ missing=()
 while read -r package sign; do
   case $sign in
     clang:omp.h) echo '#include <omp.h>' | clang -fopenmp -fsyntax-only -xc - 2>/dev/null ;;
+    clang:asan) [[ -e $(clang -print-file-name=libclang_rt.asan-x86_64.a 2>/dev/null) ]] ;;
     *.h*) has_header "$sign" ;;
     *.py) "${PYTHON:-$(ls /usr/bin/python3 2>/dev/null || echo python3)}" -c "import ${sign%.py}" 2>/dev/null ;;
     *.jar) [[ -e $sign ]] ;;

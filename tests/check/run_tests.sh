@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the named parts of the tests, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers headers abi capi unit cpp golden long tsan-long cudasim cudasim-long pages tool docs perl python rust go scala examples install contract
+#   run_tests.sh PART...      parts: layers headers abi capi unit cpp golden golden-ops long sanitizers-long cudasim cudasim-long pages tool docs perl python rust go scala examples install contract
 # $TEST_JOBS tests (2 unless given) run at a time; tests/check/programs.tsv says which run alone. A test fails when it takes
 # longer than its budget: 60 seconds, or what programs.tsv says, times $TEST_BUDGET_FACTOR. The seconds of each test stand
 # beside its result, and the 20 slowest are listed at the end.
@@ -23,15 +23,15 @@ suite_start=$EPOCHSECONDS
 
 has_python() { "$PYTHON" -c "import $1" 2>/dev/null; }
 
-check_rules() { # ThreadSanitizer leaves out no program that proves a rule of the contract
+check_rules() { # check-asan and check-tsan leave out no program that proves a rule of the contract
   local program wrong=0
   while IFS= read -r program; do
     if cut -f 3 tests/contract/contract.tsv | grep -q "\b$program:"; then
-      echo "programs.tsv: check-tsan leaves out $program, which tests/contract names"
+      echo "programs.tsv: sanitizers leave out $program, which tests/contract names"
       wrong=1
     fi
-  done < <(awk -F '\t' '$2 == "long-in-tsan" { print $1 }' tests/check/programs.tsv)
-  ((wrong == 0)) && echo "check-rules: check-tsan leaves out no program that proves a rule"
+  done < <(awk -F '\t' '$2 == "long-under-sanitizers" { print $1 }' tests/check/programs.tsv)
+  ((wrong == 0)) && echo "check-rules: sanitizers leave out no program that proves a rule"
 }
 
 test_headers() {
@@ -233,13 +233,13 @@ for part in "$@"; do
         cpp) tests=${CXX_TESTS:-} ;;
       esac
       for test in $tests; do
-        if [[ ${SANITIZER:-} == tsan ]] && ruled "$(label "$test")" long-in-tsan; then continue; fi
+        if [[ -n ${SANITIZER:-} ]] && ruled "$(label "$test")" long-under-sanitizers; then continue; fi
         job program "$test"
       done
       ;;
-    tsan-long) # what check-tsan leaves out
+    sanitizers-long) # what check-asan and check-tsan leave out
       for test in ${CAPI:-} ${UNIT:-}; do
-        if ruled "$(label "$test")" long-in-tsan; then job program "$test"; fi
+        if ruled "$(label "$test")" long-under-sanitizers; then job program "$test"; fi
       done
       ;;
     golden)
@@ -248,6 +248,7 @@ for part in "$@"; do
       for folder in tests/golden/{group,models,ops,optimizers}; do job golden "$folder"; done
       job golden tests/golden/ops --parts
       ;;
+    golden-ops) job golden tests/golden/ops ;;
     cudasim | cudasim-long)
       if [[ -z ${CUDASIM:-} ]]; then
         job left_out "$part" "there are no headers of CUDA here, or no simulator for this machine"

@@ -49,7 +49,7 @@ EOT
 # How tests run beside each other: in a copy of the runner with rules of its own.
 mkdir -p "$work/runner/tests/check"
 cp "$here"/{run_tests.sh,test_jobs.sh} "$work/runner/tests/check"
-printf 'capi/slow\tseconds=1\ta test\ncapi/lonely\talone\ta test\ncapi/numbers\tlong-in-tsan\ta test\n' >"$work/runner/tests/check/programs.tsv"
+printf 'capi/slow\tseconds=1\ta test\ncapi/lonely\talone\ta test\ncapi/numbers\tlong-under-sanitizers\ta test\n' >"$work/runner/tests/check/programs.tsv"
 fake() { # name; standard input: what it does before it passes
   mkdir -p "$work/runner/tests/capi"
   { echo '#!/bin/sh' && cat && printf 'printf "[ RUN      ] a\\n[       OK ] a\\n"\n'; } >"$work/runner/tests/capi/$1"
@@ -83,7 +83,7 @@ run_fakes capi slow | require 'a budget fails' 'capi/slow: ran longer than its b
 fake numbers <<<':'
 run_fakes capi busy numbers | require 'seconds are told' '^capi/busy: 1 passed, 0 failed, 0 skipped, 0\.[5-9] s$' '^ *0\.[5-9]  capi/busy$'
 SANITIZER=tsan run_fakes capi busy numbers | require 'long under ThreadSanitizer' '^1 passed, 0 failed, 0 skipped$'
-SANITIZER=tsan run_fakes tsan-long busy numbers | require 'what check-tsan leaves out' '^capi/numbers: 1 passed' '^1 passed, 0 failed, 0 skipped$'
+SANITIZER=asan run_fakes sanitizers-long busy numbers | require 'what check-asan leaves out' '^capi/numbers: 1 passed' '^1 passed, 0 failed, 0 skipped$'
 cd "$here/../.."
 
 # The lines of TAP: the counts are those of the tests that are not indented. `prove` repeats them with --verbose.

@@ -18,7 +18,7 @@ part=
 declare -A running=() rules=() part_of=()
 last_job=0
 
-# tests/check/programs.tsv: name, rule, reason. Rules: alone; seconds=N; long-in-tsan; second-seed.
+# tests/check/programs.tsv: name, rule, reason. Rules: alone; seconds=N; long-under-sanitizers; second-seed.
 while IFS=$'\t' read -r name rule _; do
   if [[ -n $name && $name != \#* ]]; then rules[$name]+=" $rule"; fi
 done <tests/check/programs.tsv

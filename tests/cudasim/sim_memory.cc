@@ -16,7 +16,7 @@
 #include "sim.hpp"
 #include "sim_threads.hpp"
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -42,14 +42,14 @@ void protect(const Block &block, int how) {
 void guard(const Block &block) {
   std::memset(block.pages, kGuard, size_t(block.data - block.pages));
   std::memset(block.end(), kGuard, size_t(block.pages + block.page_bytes - block.end()));
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
   ASAN_POISON_MEMORY_REGION(block.pages, size_t(block.data - block.pages));
   ASAN_POISON_MEMORY_REGION(block.end(), size_t(block.pages + block.page_bytes - block.end()));
 #endif
 }
 
 bool is_guarded(const Block &block) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
   return block.state == Block::State::kLive;  // AddressSanitizer has reported writes there
 #else
   const auto whole = [](const char *from, const char *to) {
@@ -152,7 +152,7 @@ void Simulator::free_block(Block &block) {
   if (block.device < 0) {
     if (!is_guarded(block)) report("something was written beside " + in_words(block.data));
     bytes_pinned -= block.bytes;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
     ASAN_UNPOISON_MEMORY_REGION(block.pages, block.page_bytes);
 #endif
     munmap(block.pages, block.page_bytes + kPage);
@@ -162,7 +162,7 @@ void Simulator::free_block(Block &block) {
   opened.erase(std::remove(opened.begin(), opened.end(), &block), opened.end());
   devices[block.device].bytes_in_use -= block.bytes;
   if (block.pool) block.pool->used -= block.bytes;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
   ASAN_UNPOISON_MEMORY_REGION(block.pages, block.page_bytes);
 #endif
   protect(block, PROT_NONE);

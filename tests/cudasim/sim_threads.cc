@@ -16,7 +16,7 @@
 
 #include "sim.hpp"
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -95,7 +95,7 @@ struct Running {
 
 std::vector<Fiber *> &idle = *new std::vector<Fiber *>;  // used by objects that outlive static ones
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
 const void *scheduler_bottom = nullptr;
 size_t scheduler_size = 0;
 void *scheduler_fake = nullptr;
@@ -205,11 +205,11 @@ std::vector<int> draw_order() {
 void forget_shared() {
   size_t used = running.dynamic_bytes;
   for (const Shared &piece : running.shared) used = std::max(used, piece.at + piece.bytes);
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
   ASAN_UNPOISON_MEMORY_REGION(running.memory, sizeof running.memory);
 #endif
   std::fill_n(running.memory, used, char(0xff));
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
   ASAN_POISON_MEMORY_REGION(running.memory, sizeof running.memory);
   ASAN_UNPOISON_MEMORY_REGION(running.memory, running.dynamic_bytes);
 #endif
@@ -368,7 +368,7 @@ void *shared_memory(const void *key, size_t bytes, size_t alignment) {
   const size_t at = (end + 16 + alignment - 1) / alignment * alignment;  // a gap that must stay unwritten
   if (at + bytes - begin > kStaticSharedBytes) stop("more than 48 KiB of shared memory");
   running.shared.push_back({key, at, bytes});
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
   ASAN_UNPOISON_MEMORY_REGION(running.memory + at, bytes);
 #endif
   return running.memory + at;

@@ -193,7 +193,7 @@ TEST(a_tail_that_is_not_masked_is_seen) {
         launch(add_one_without_mask, {dim3(4), dim3(256)}, on.stream, x, y);
         on.sync();
       },
-#ifdef __SANITIZE_ADDRESS__
+#ifdef UNDER_ASAN
       "use-after-poison"
 #else
       "something was written beside byte 0 of 4000 live ones of gpu(0)"

@@ -476,7 +476,7 @@ TEST(a_child_of_fork_gets_an_error_and_can_make_new_queues) {
     }
     event->wait();  // never recorded; the wait must not hang
     const_cast<std::shared_ptr<Queue> &>(queue).reset();
-#ifndef __SANITIZE_THREAD__  // it ends a child that starts a thread
+#ifndef UNDER_TSAN  // it ends a child that starts a thread
     int ran = 0;
     const auto fresh = new_queue();
     fresh->call([&] { ++ran; }, "call");

@@ -4,7 +4,7 @@
 #ifndef COHORT_TESTS_SANITIZER_H
 #define COHORT_TESTS_SANITIZER_H
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(UNDER_ASAN) || defined(UNDER_TSAN)
 #define UNDER_SANITIZER 1
 #else
 #define UNDER_SANITIZER 0

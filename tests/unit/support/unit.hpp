@@ -16,7 +16,7 @@ namespace unit {
 
 // A sanitizer slows everything down. Under one, tests run every path of the code once and leave out repetitions that
 // only try more numbers.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(UNDER_ASAN) || defined(UNDER_TSAN)
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
