@@ -108,7 +108,7 @@ static double seconds_to_bind(cohort_symbol *(*make)(size_t), size_t length) {
 }
 
 /* MANY gives more memory blocks than the planner tries every order of. */
-enum { FEW = UNDER_SANITIZER ? 1500 : 8000, MANY = 4 * FEW };
+enum { FEW = UNDER_SANITIZER ? 400 : 8000, MANY = 4 * FEW };
 
 /* Four times the nodes take about four times the time, not sixteen times. */
 static void grows_with(cohort_symbol *(*make)(size_t), const char *what) {
