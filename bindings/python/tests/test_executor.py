@@ -6,6 +6,8 @@ import pickle
 import tempfile
 import unittest
 
+import numpy as np
+
 import cohort
 from cohort import nd, sym
 from support import Case, linear, mlp
@@ -137,6 +139,19 @@ class Executors(Case):
             executor.backward({"other": nd.array([[1]])})
         with self.raises(cohort.InvalidArgumentError, "fc"):
             executor.backward()
+
+    def test_values_of_numpys_keep_all_digits_in_a_float64_network(self):
+        tenth = np.array([0.1])  # no float32
+        network = sym.Variable("x") * sym.Variable("w")
+        args = {name: nd.zeros((1,), dtype="float64") for name in ("x", "w")}
+        grads = {name: nd.zeros((1,), dtype="float64") for name in ("x", "w")}
+        executor = network.bind(cohort.cpu(), args, grads)
+        executor.arg_dict["w"][:] = np.ones(1)
+        self.assertEqual(executor.forward(True, x=tenth)[0].asscalar(), 0.1)
+        executor.backward([tenth])
+        self.assertEqual(executor.grad_dict["x"].asscalar(), 0.1)
+        executor.copy_params_from({"w": tenth})
+        self.assertEqual(executor.arg_dict["w"].asscalar(), 0.1)
 
     def test_a_monitor_function_sees_each_output_and_what_it_raises_arrives(self):
         executor, seen = mlp().simple_bind(data=(1, 4)), []

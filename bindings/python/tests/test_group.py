@@ -85,6 +85,14 @@ class Group(Case):
         with self.raises(cohort.InvalidArgumentError, "rounding"):
             group(rounding="down")
 
+    def test_batches_and_parameters_keep_all_digits_in_a_float64_group(self):
+        types = {"data": "float64", "softmax_label": "float64"}
+        made = group(contexts="cpu(0)", slices=[slice(0, 4)], input_types=types)
+        made.set_params({name: np.full(array.shape, 0.1) for name, array in made.copy_params()[0].items()}, {})
+        self.assertEqual({float(array.asnumpy().max()) for array in made.copy_params()[0].values()}, {0.1})
+        made.load(DataBatch([np.full((4, 2), 0.1)], [np.zeros(4)]))
+        self.assertEqual(made.data_arrays[0][0][1].asnumpy().max(), 0.1)
+
     def test_states_are_set_and_read(self):
         net = sym.elemwise_add(sym.Variable("data"), sym.Variable("memory"), name="sum")
         made = group(net, param_names=[], state_names=["memory"], for_training=False)

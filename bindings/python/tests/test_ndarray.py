@@ -116,6 +116,24 @@ class Arrays(Case):
             with self.raises(cohort.InvalidArgumentError, "value: expected"):
                 grid[:, 1] = value
 
+    def test_an_assignment_keeps_all_digits(self):
+        tenth, big = 0.1, 2**24 + 1  # neither is a float32
+        for key in (np.s_[:], np.s_[0:2], np.s_[:, 0:1], 0):
+            for value in (np.array([tenth]), [tenth]):
+                array = nd.zeros((2, 2), dtype="float64")
+                array[key] = value
+                self.assertEqual(array.asnumpy().max(), tenth)
+            for value in (np.array([big]), [big]):
+                array = nd.zeros((2, 2), dtype="int64")
+                array[key] = value
+                self.assertEqual(array.asnumpy().max(), big)
+
+    def test_an_axis_of_one_may_be_left_out_behind_a_new_one(self):
+        for shape in ((2, 1), (1, 1), (2, 1, 3)):
+            whole = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+            for key in (np.s_[None, :, 0], np.s_[None, :, 0, ...], np.s_[:, None, 0]):
+                np.testing.assert_array_equal(nd.array(whole)[key].asnumpy(), whole[key])
+
     def test_memory_of_numpys_is_used_without_a_copy_and_given_back(self):
         source = np.zeros(3, "float32")
         freed = []

@@ -34,6 +34,10 @@ def clouds(num=90, seed=2):
 
 
 class Training(Case):
+    def test_the_arrays_of_a_dict_come_in_the_order_of_their_names(self):
+        given = {name: np.zeros((2, 3)) for name in ("b", "c", "a")}
+        self.assertEqual([desc.name for desc in NDArrayIter(given, batch_size=2).provide_data], ["a", "b", "c"])
+
     def test_the_digits_are_learnt_over_three_uneven_devices_in_under_100_lines(self):
         path, module = digits()
         with open(path, encoding="utf-8") as file:

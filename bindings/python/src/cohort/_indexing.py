@@ -84,7 +84,7 @@ def region_of(key: Any, shape: Tuple[int, ...]) -> Region:
 def is_rows(region: Region, shape: Tuple[int, ...]) -> Optional[Tuple[int, int]]:
     """Begin and end, if the selection from the remaining axes is a range of the first one, which is a view."""
     whole = all(axis == (0, length, 1) for axis, length in zip(region.axes[1:], shape[1:]))
-    if not region.axes or not whole or len(region.shape) != len(shape) or region.axes[0][2] != 1:
+    if not region.axes or not whole or region.shape != region.lengths or region.axes[0][2] != 1:
         return None
     begin, length, _ = region.axes[0]
     return begin, begin + length

@@ -143,7 +143,7 @@ def head_gradients(given: Any, names: Callable[[], List[str]]) -> List[Optional[
         given = [given[name] for name in names()]
     elif not isinstance(given, (list, tuple)):
         given = [given]
-    return [None if value is None else to_array(value, "out_grads") for value in given]
+    return [None if value is None else to_array(value, "out_grads", keeps=True) for value in given]
 
 
 class Executor(Handle):
@@ -372,7 +372,7 @@ class Executor(Handle):
 
     def copy_params_from(self, arg_params: Any, aux_params: Any = None, allow_extra_params: bool = False) -> None:
         """Copies parameters in by name. All are checked first: on an error nothing is copied."""
-        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        args, aux = Arrays.of(arg_params, "arg_params", keeps=True), Arrays.of(aux_params, "aux_params", keeps=True)
         self._call(
             lib.cohort_executor_copy_params_from,
             args.handle,
@@ -384,7 +384,7 @@ class Executor(Handle):
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> List[NDArray]:
         """Copies given arrays into arguments and runs a forward pass. Returns the outputs."""
-        inputs = Arrays.of(kwargs, "forward") if kwargs else None
+        inputs = Arrays.of(kwargs, "forward", keeps=True) if kwargs else None
         with self._lock:
             if inputs is not None:
                 lib.cohort_executor_set_inputs(self.handle, inputs.handle)

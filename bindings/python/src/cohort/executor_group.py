@@ -79,7 +79,7 @@ def batch_arrays(batch: Any) -> Tuple[List[NDArray], List[NDArray]]:
     """Data and labels of a batch object."""
     if not hasattr(batch, "data") or isinstance(batch, (NDArray, np.ndarray)):
         raise InvalidArgumentError(f"data_batch: expected data and label, found {describe(batch)}", "data_batch")
-    return arrays_of(batch.data, "data"), arrays_of(getattr(batch, "label", None), "label")
+    return arrays_of(batch.data, "data", keeps=True), arrays_of(getattr(batch, "label", None), "label", keeps=True)
 
 
 class GroupBase(Handle):
@@ -215,14 +215,14 @@ class GroupBase(Handle):
 
     def set_params(self, arg_params: Any, aux_params: Any, allow_extra: bool = False) -> None:
         """Copies parameters to every device by name; others keep their values."""
-        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        args, aux = Arrays.of(arg_params, "arg_params", keeps=True), Arrays.of(aux_params, "aux_params", keeps=True)
         self._call(lib.cohort_group_set_params, args.handle, aux.handle, to_bool(allow_extra, "allow_extra"))
 
     def assign_params(
         self, arg_params: Any, aux_params: Any, allow_missing: bool = False, allow_extra: bool = False
     ) -> List[str]:
         """Like :meth:`set_params` for all parameters: missing ones are an error, or their names are returned."""
-        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        args, aux = Arrays.of(arg_params, "arg_params", keeps=True), Arrays.of(aux_params, "aux_params", keeps=True)
         missing = c_void_p()
         allowed = to_bool(allow_missing, "allow_missing"), to_bool(allow_extra, "allow_extra")
         self._call(lib.cohort_group_assign_params, args.handle, aux.handle, *allowed, byref(missing))

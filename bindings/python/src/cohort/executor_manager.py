@@ -85,7 +85,7 @@ def _check_arguments(symbol: Symbol) -> None:
 
 def _load_general(data: Any, targets: Any) -> None:
     """Copies arrays into targets: each an array, or a list of pairs of slice and array."""
-    sources, places = arrays_of(data, "data"), to_list(targets, "targets")
+    sources, places = arrays_of(data, "data", keeps=True), to_list(targets, "targets")
     if len(sources) != len(places):
         raise InvalidArgumentError(f"data: expected {len(places)} arrays, found {len(sources)}", "data")
     for source, target in zip(sources, places):
@@ -458,14 +458,14 @@ class DataParallelExecutorManager(Handle):
 
     def set_params(self, arg_params: Any, aux_params: Any) -> None:
         """Set parameter and aux values, given by name."""
-        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        args, aux = Arrays.of(arg_params, "arg_params", keeps=True), Arrays.of(aux_params, "aux_params", keeps=True)
         self._call(lib.cohort_manager_set_params, args.handle, aux.handle)
 
     def assign_params(
         self, arg_params: Any, aux_params: Any, allow_missing: bool = False, allow_extra: bool = False
     ) -> List[str]:
         """Like :meth:`set_params` for all parameters: missing ones are an error, or their names are returned."""
-        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        args, aux = Arrays.of(arg_params, "arg_params", keeps=True), Arrays.of(aux_params, "aux_params", keeps=True)
         missing = _abi.c_void_p()
         allowed = to_bool(allow_missing, "allow_missing"), to_bool(allow_extra, "allow_extra")
         self._call(lib.cohort_manager_assign_params, args.handle, aux.handle, *allowed, byref(missing))
@@ -475,7 +475,7 @@ class DataParallelExecutorManager(Handle):
         """Copy data from each executor to `arg_params` and `aux_params`: the mean over the devices, in place."""
         for name, value in {**to_dict(arg_params, "arg_params"), **to_dict(aux_params, "aux_params")}.items():
             handle_of(value, NDArray, f"target {name}")
-        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        args, aux = Arrays.of(arg_params, "arg_params", keeps=True), Arrays.of(aux_params, "aux_params", keeps=True)
         self._call(lib.cohort_manager_copy_to, args.handle, aux.handle)
 
     def init_params(self, initializer: Initializer) -> None:

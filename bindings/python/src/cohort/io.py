@@ -149,6 +149,8 @@ def _named(values: Any, default: str) -> List[Tuple[str, np.ndarray]]:
         several = values if isinstance(values, (list, tuple)) else [values]
         names = [default] if len(several) == 1 else [f"_{i}_{default}" for i in range(len(several))]
         values = dict(zip(names, several))
+    else:
+        values = dict(sorted(values.items()))
     found = []
     for name, value in values.items():
         try:
@@ -173,8 +175,8 @@ class NDArrayIter:
     """Batches of arrays in memory; each iteration is one epoch.
 
     ``last_batch_handle`` says what happens to samples that do not fill a batch: "pad" adds the first samples again and
-    gives their number in ``pad``, "discard" leaves them out. NumPy arrays become float32 (float16 stays), the usual
-    type of networks; an NDArray keeps its type.
+    gives their number in ``pad``, "discard" leaves them out. A dict's arrays come in the order of their names. NumPy
+    arrays become float32 (float16 stays), the usual type of networks; an NDArray keeps its type.
     """
 
     def __init__(

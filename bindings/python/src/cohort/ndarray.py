@@ -197,7 +197,7 @@ class NDArray(Operand):
         else:
             source = _host_array(value, None if self.dtype == BFLOAT16 else self.dtype)
             if self.dtype == BFLOAT16:
-                array(source).copyto(self)
+                to_array(value, "value", keeps=True).copyto(self)
             else:
                 if source.ndim == 0:
                     source = np.full(self.shape, source)
@@ -367,7 +367,7 @@ class NDArray(Operand):
             attrs = {**whole.attrs(), "scalar": to_real(value, "value")}
             _operators.apply("_slice_assign_scalar", [self], attrs, [self])
             return
-        given = to_array(value, "value").as_in_context(self.context).astype(self.dtype, copy=False)
+        given = to_array(value, "value", keeps=True).as_in_context(self.context).astype(self.dtype, copy=False)
         _operators.apply(
             "_slice_assign", [self, _spread(given, region.shape).reshape(whole.lengths)], whole.attrs(), [self]
         )
@@ -388,7 +388,7 @@ class NDArray(Operand):
             _operators.apply("_slice_assign_scalar", [part], attrs, [part])
             return
         if not is_number(value):
-            value = _spread(to_array(value, "value"), region.shape).reshape(shape)
+            value = _spread(to_array(value, "value", keeps=True), region.shape).reshape(shape)
         if rows or not region.axes:
             target.set(value)
         else:
@@ -596,20 +596,30 @@ def _spread(value: NDArray, shape: Tuple[int, ...]) -> NDArray:
     return _operators.apply("broadcast_to", [longer], {"shape": shape})
 
 
-def to_array(value: Any, what: str) -> NDArray:
-    """An array, or a value that can be copied into one."""
+def to_array(value: Any, what: str, keeps: bool = False) -> NDArray:
+    """An array, or a value that can be copied into one. ``keeps``: with all its digits, for a copy into an array that
+    has a type already."""
     if isinstance(value, NDArray):
         return value
     if value is None or isinstance(value, (str, bytes, Mapping)):
         raise InvalidArgumentError(f"{what}: expected an array, found {describe(value)}", what)
-    return array(value)
+    return array(value, dtype=_own_type(value) if keeps else None)
 
 
-def arrays_of(values: Any, what: str) -> List[NDArray]:
-    """A list of arrays; a single one is a list of one. None: an empty list."""
+def _own_type(value: Any) -> Optional[np.dtype[Any]]:
+    """NumPy's type of a value, in which it loses nothing; None: it has none that arrays have."""
+    try:
+        found = np.asarray(value).dtype
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if str(found) in _CODES else None
+
+
+def arrays_of(values: Any, what: str, keeps: bool = False) -> List[NDArray]:
+    """A list of arrays; a single one is a list of one. None: an empty list. ``keeps``: see :func:`to_array`."""
     if isinstance(values, (NDArray, np.ndarray)):
-        return [to_array(values, what)]
-    return [to_array(value, what) for value in to_list(values, what)]
+        return [to_array(values, what, keeps)]
+    return [to_array(value, what, keeps) for value in to_list(values, what)]
 
 
 def by_name(names: List[str], arrays: List[Any]) -> Dict[str, Any]:
@@ -626,10 +636,10 @@ class Arrays(Handle):
     _free_name = "cohort_arrays_free"
 
     @classmethod
-    def of(cls, values: Optional[Mapping[str, Any]], what: str) -> "Arrays":
+    def of(cls, values: Optional[Mapping[str, Any]], what: str, keeps: bool = False) -> "Arrays":
         made = cls._adopt(out_handle(lib.cohort_arrays_create))
         for name, value in to_dict(values, what).items():
-            held = to_array(value, f"{what}: {name}")
+            held = to_array(value, f"{what}: {name}", keeps)
             made._call(lib.cohort_arrays_add, to_text(name, what), held.handle)
         return made
 
