@@ -129,6 +129,8 @@ ROOM_FLAGS = $(build_id_flag) $(if $(filter src/cpu/%,$<),-fopenmp) $(if $(filte
 LIBS := -ldnnl -lre2 -lminizip -ljpeg -lpng $(if $(IS_CLANG),-fopenmp,-lgomp) -lpthread -ldl
 C99 := -std=c99 -pedantic -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Iinclude
 
+# A deleter takes a struct that each library declares for itself.
+FLAGS_tests/unit/test_dlpack.cc := $(if $(and $(IS_CLANG),$(SANITIZER)),-fno-sanitize=function)
 FLAGS_tests/bench/cohort_bench.cc := -DCOHORT_BENCH_SYMBOLS='"$(CURDIR)/tests/bench/symbols"'
 
 # Programs find libcohort.so beside them or at the given place relative to them.
