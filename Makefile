@@ -566,9 +566,9 @@ format:
 # The tests under a sanitizer, each in a build folder of its own. Kernels are built as the rest: -O3 hides what is looked for.
 # AddressSanitizer with UBSan takes two to four times as long to compile for with optimisation as without. It is built by
 # clang where clang has what that needs, so that clang has seen all sources, too.
-# ld.gold, where it is there, takes a quarter of the time to link a hundred programs to a library of 400 MB.
+# lld, where it is there, takes a quarter of the time to link a hundred programs to a library of 400 MB.
 check_under = BUILD=$(BUILD)/$(1) CUDA=no CXXFLAGS='$(SANITIZER_FLAGS)' CFLAGS='$(SANITIZER_FLAGS)' KERNEL_CXXFLAGS= SANITIZER=$(1) \
-  LDFLAGS='$(if $(shell command -v ld.gold),-fuse-ld=gold) $(SANITIZER_LIBS)'
+  LDFLAGS='$(if $(shell command -v ld.lld),-fuse-ld=lld) $(SANITIZER_LIBS)'
 CLANG ?= $(firstword $(shell command -v clang-14 clang))
 ASAN_BY = $(if $(CLANG),$(shell printf '\043include <omp.h>\nint main() { return 0; }' | \
   $(CLANG) -xc++ -fopenmp -fsanitize=address,undefined - -lstdc++ -o /dev/null 2>/dev/null && echo clang))

@@ -3,7 +3,7 @@
 # Installs, with apt, the packages of the build and the tests that this machine lacks. Does nothing if none is missing.
 #   deps.sh [--build | --python | --rust | --go | --scala | --ci]
 #     --build: those of the build only; --python and the like: those of a whole test of that binding;
-#     --ci: a compiler cache, clang with OpenMP and its sanitizers, clang-format
+#     --ci: a compiler cache, clang with OpenMP and its sanitizers, lld, clang-format
 set -eu
 
 # package | something that shows that it is installed, from whatever source: a command, a header that the compiler finds, a
@@ -41,6 +41,7 @@ junit4 /usr/share/java/junit4.jar'
 ccache ccache
 clang clang
 clang-format clang-format
+lld ld.lld
 libomp-dev clang:omp.h
 libclang-rt-14-dev clang:asan'
 [[ ${1:-} != --python ]] || needs+='
