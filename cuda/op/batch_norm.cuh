@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by BatchNorm and SyncBatchNorm: sums over channels, computed in parts by one warp each and added up in order,
-// so that every launch gives the same bits; and the kernels that follow the statistics.
+// Shared by BatchNorm and SyncBatchNorm: the kernels that read or write whole tensors, and what follows from the
+// statistics of a channel. Bytes per element of b bytes, for data read twice: forward 3b in training and 2b by moving
+// statistics, backward 5b; a relu adds a bit to each of the last three passes.
 #pragma once
 
 #include <cmath>
 
 #include "cuda/cuda_layout.hpp"
-#include "cuda/op/rows.cuh"
+#include "cuda/op/channel_tiles.cuh"
 #include "op/batch_norm.hpp"
 
 namespace cohort {
 namespace batch_norm {
-
-// A tensor as (outer, channels, inner).
-struct ChannelExtent {
-  int64_t outer, channels, inner;
-  COHORT_HOST_DEVICE int64_t each() const { return outer * inner; }  // elements of a channel
-  bool is_matrix() const { return inner == 1 && channels > 1; }      // channels last, or one place
-  COHORT_HOST_DEVICE int64_t size() const { return outer * channels * inner; }
-  COHORT_HOST_DEVICE int64_t place(int64_t channel, int64_t i) const {
-    return (i / inner * channels + channel) * inner + i % inner;
-  }
-  COHORT_HOST_DEVICE int64_t channel_of(int64_t place) const { return place / inner % channels; }
-};
 
 inline ChannelExtent extent_of(const BatchNormAttrs &a, const TensorSpec &data) {
   const Shape &shape = data.shape;
@@ -37,198 +26,361 @@ inline std::shared_ptr<const Layout> layout_for(const BatchNormAttrs &a, const T
   return known ? data.layout : nullptr;
 }
 
-constexpr int kColumns = 32, kRows = 8;  // the block that sums neighbouring channels
-
-// Enough warps, or blocks, to keep the device busy.
-inline int64_t parts_of(const ChannelExtent &e) {
-  constexpr int64_t kWarps = 132 * 32, kBlocks = 132 * 8, kLeast = 256;  // kLeast: elements of a part
-  const int64_t busy =
-      e.is_matrix() ? kBlocks / ((e.channels + kColumns - 1) / kColumns) : kWarps / std::max<int64_t>(e.channels, 1);
-  return std::clamp<int64_t>(std::min(busy, e.each() / kLeast), 1, 128);
-}
-
-// sums[(channel * parts + part) * kSums + k] = the sum of fn(channel, place)[k] over a part of a channel.
-template <typename C, int kSums>
-struct Sums {
-  C at[kSums];
-};
-
-// For channels last: a block sums kColumns channels; each thread takes every kRows-th row of the part.
-template <typename C, int kSums, typename Fn>
-__global__ void sum_columns(Fn fn, ChannelExtent e, int64_t parts, C *sums) {
-  COHORT_SHARED(C, found, [kSums][kRows][kColumns]);
-  const int64_t blocks = (e.channels + kColumns - 1) / kColumns;
-  for (int64_t unit = blockIdx.x; unit < blocks * parts; unit += gridDim.x) {
-    const int64_t channel = unit % blocks * kColumns + threadIdx.x, part = unit / blocks;
-    const int64_t end = channel < e.channels ? e.each() * (part + 1) / parts : 0;
-    Sums<C, kSums> all{};
-    for (int64_t i = e.each() * part / parts + threadIdx.y; i < end; i += kRows) {
-      const Sums<C, kSums> one = fn(channel, i * e.channels + channel);
-      for (int k = 0; k < kSums; ++k) all.at[k] += one.at[k];
-    }
-    for (int k = 0; k < kSums; ++k) found[k][threadIdx.y][threadIdx.x] = all.at[k];
-    __syncthreads();
-    if (threadIdx.y == 0 && channel < e.channels) {
-      for (int k = 0; k < kSums; ++k) {
-        C sum = 0;
-        for (int row = 0; row < kRows; ++row) sum += found[k][row][threadIdx.x];
-        sums[(channel * parts + part) * kSums + k] = sum;
-      }
-    }
-    __syncthreads();  // before `found` is overwritten
-  }
-}
-
-template <typename C, int kSums, typename Fn>
-void sum_channels(const Lane &lane, const ChannelExtent &e, int64_t parts, C *sums, const Fn &fn) {
-  if (e.is_matrix()) {
-    const int64_t blocks = (e.channels + kColumns - 1) / kColumns * parts;
-    const Grid grid{dim3(unsigned(std::min<int64_t>(blocks, 132 * 16))), dim3(kColumns, kRows)};
-    return launch(sum_columns<C, kSums, Fn>, grid, lane.stream, fn, e, parts, sums);
-  }
-  for_each_row(lane, e.channels * parts, [=] __device__(int64_t unit) {
-    const int64_t channel = unit / parts, part = unit % parts;
-    Sums<C, kSums> all{};
-    for (int64_t i = e.each() * part / parts + threadIdx.x; i < e.each() * (part + 1) / parts; i += 32) {
-      const Sums<C, kSums> one = fn(channel, e.place(channel, i));
-      for (int k = 0; k < kSums; ++k) all.at[k] += one.at[k];
-    }
-    for (int k = 0; k < kSums; ++k) {
-      const C sum = warp_sum(all.at[k]);
-      if (threadIdx.x == 0) sums[unit * kSums + k] = sum;
-    }
-  });
-}
-
-// Sum k of a channel: the sum over its parts.
-template <typename C>
-__device__ C joined(const C *sums, int64_t channel, int64_t parts, int num_sums, int k) {
-  C sum = 0;
-  for (int64_t part = 0; part < parts; ++part) sum += sums[(channel * parts + part) * num_sums + k];
-  return sum;
-}
-
 inline bool keeps(const StepSpec &spec) { return spec.is_train || spec.keep_for_backward; }
 inline bool is_global(const StepSpec &spec) {
   return !spec.is_train || spec.attrs_as<BatchNormAttrs>().use_global_stats;
 }
 inline bool is_shared(const StepSpec &forward) { return forward.num_replicas > 1 && !is_global(forward); }
-
-// Functors for sum_channels(), as named types.
-template <typename C>
-struct Values {
-  Elements x;
-  __device__ Sums<C, 1> operator()(int64_t, int64_t place) const { return {{load<C>(x, place)}}; }
-};
-template <typename C>
-struct SquaredDistances {
-  Elements x;
-  const C *mean;
-  __device__ Sums<C, 1> operator()(int64_t channel, int64_t place) const {
-    const C distance = load<C>(x, place) - mean[channel];
-    return {{distance * distance}};
-  }
-};
-
-// The head gradient, 0 where a following relu blocked the element; and the normalised element.
-template <typename C>
-struct NormGradients {
-  Elements head, x;
-  const C *mean, *variance, *gamma;
-  C eps;
-  bool fixed;
-
-  // Inputs of a backward kernel: head gradients, data, gamma. Args::saved holds mean and variance.
-  NormGradients(const Args &args, const BatchNormAttrs &attrs, const ChannelExtent &e, int heads, Dtype dtype)
-      : head(elements_of(args.inputs[0], dtype)),
-        x(elements_of(args.inputs[heads], dtype)),
-        mean(static_cast<const C *>(args.saved)),
-        variance(mean + e.channels),
-        gamma(args.in<C>(heads + 1)),
-        eps(C(attrs.eps)),
-        fixed(attrs.fix_gamma) {}
-  __device__ C scale(int64_t channel) const { return fixed ? C(1) : gamma[channel]; }
-  __device__ C inverse(int64_t channel) const { return C(1) / std::sqrt(variance[channel] + eps); }
-  __device__ C normal(int64_t channel, int64_t place) const {
-    return (load<C>(x, place) - mean[channel]) * inverse(channel);
-  }
-  __device__ C gradient(const uint8_t *mask, int64_t place) const {
-    return mask && !mask[place] ? C(0) : load<C>(head, place);
-  }
-};
 inline bool fixes_gamma(const StepSpec &backward) {
   return backward.is_train && backward.attrs_as<BatchNormAttrs>().fix_gamma;
 }
-template <typename C>
-void fill_with_ones(const Lane &lane, C *to, int64_t count) {
-  for_each(lane, count, [=] __device__(int64_t i) { to[i] = C(1); });
-}
 
+// ---- forward
+
+// Numbers of each channel, kept for the backward pass: y = (x - mean) * scale + shift.
 template <typename C>
-struct NormMoments {
-  C mean, variance;
+struct NormVectors {
+  C *mean, *variance, *scale, *shift;
+  NormVectors(void *memory, int64_t channels)
+      : mean(static_cast<C *>(memory)),
+        variance(mean + channels),
+        scale(variance + channels),
+        shift(scale + channels) {}
+  static size_t bytes(int64_t channels) { return size_t(channels) * 4 * sizeof(double); }
 };
 
-// The steps after the statistics, given as `mean` and `variance`: outputs, moving statistics, the normalised data.
+// parts[part][channel] = sums of x - base and of (x - base)^2, where base is the first element of the channel.
+//
+// Each thread sums distances from its own first element. If that is far from the mean by d, the squares of n elements
+// have an error of n * d^2 roundings, but d^2 is also a part of the variance's sum: its relative error is below n
+// roundings, a few hundred, whatever the data. Sums of threads are converted to `base` and joined in double.
+template <typename C, typename T, bool kLast, bool kWhole>
+__global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4) sum_moments(const T *x, ChannelTiles t, SumPair *parts) {
+  using Walk = ChannelWalk<T, kLast, kWhole>;
+  struct Item {
+    Vector<T> x;
+    int count;
+  };
+  Walk walk(t);
+  C origin[Walk::kOwn] = {}, sum[Walk::kOwn] = {}, squares[Walk::kOwn] = {};
+  int count = kLast ? int(walk.left) : 0;
+  if (walk.left > 0) {
+    const Vector<T> first = load_part<kWhole>(x + walk.at, walk.count());
+    COHORT_UNROLL
+    for (int k = 0; k < Walk::kOwn; ++k) origin[k] = value_of<C>(first.at[k]);
+  }
+  const auto load = [=](const Walk &at) { return Item{load_part<kWhole>(x + at.at, at.count()), at.count()}; };
+  walk_in_batches<kWhole ? 4 : 1>(t, walk, load, [&](const Item &item) {
+    COHORT_UNROLL
+    for (int k = 0; k < Walk::kSize; ++k) {
+      const int own = kLast ? k : 0;
+      if (!kWhole && k >= item.count) continue;
+      const C distance = value_of<C>(item.x.at[k]) - origin[own];
+      sum[own] += distance;
+      squares[own] += distance * distance;
+    }
+    if (!kLast) count += item.count;
+  });
+  const auto sums_of = [&](int k) {
+    if (count == 0 || walk.channel + k >= t.channels) return SumPair{0, 0};
+    const double moved = double(origin[k]) - value_of<double>(x[t.first_of(walk.channel + k)]);
+    const double all = count * moved;
+    return SumPair{double(sum[k]) + all, double(squares[k]) + (2 * double(sum[k]) + all) * moved};
+  };
+  write_part(t, walk, sums_of, parts);
+}
+
+// The statistics of one channel from the sums of sum_moments().
+struct ChannelMoments {
+  double mean, squares;  // squares: the sum of squared distances from the mean
+};
+inline __device__ ChannelMoments moments_of(const Elements &x, const ChannelTiles &t, int64_t channel,
+                                            const SumPair &sums) {
+  const auto count = double(t.each());
+  if (count == 0) return {0, 0};
+  const double distance = sums.first / count, squares = sums.second - sums.first * distance;
+  return {load<double>(x, t.first_of(channel)) + distance, squares < 0 ? 0 : squares};
+}
+
+// Calls then(channel, ChannelMoments) for each channel. Scratch memory for the sums: t.parts_bytes().
+template <typename C, typename Then>
+void find_moments(const Lane &lane, const ChannelTiles &t, const Elements &x, void *scratch, const Then &then) {
+  SumPair *const parts = static_cast<SumPair *>(scratch);
+  dispatch_tiles<C>(t, Dtype(x.dtype), {x.data}, [&](auto type, auto last, auto whole) {
+    using T = decltype(type);
+    launch(sum_moments<C, T, decltype(last)::value, decltype(whole)::value>, t.grid(), lane.stream,
+           static_cast<const T *>(x.data), t, parts);
+  });
+  join(lane, t, parts,
+       [=] __device__(int64_t channel, const SumPair &sums) { then(channel, moments_of(x, t, channel, sums)); });
+}
+
+// What follows from the statistics of a channel: outputs, moving statistics, and the numbers of the passes to come.
+template <typename C>
+struct PublishMoments {
+  NormVectors<C> to;
+  const C *gamma, *beta;  // gamma: null if it is fixed to 1
+  C *mean_out, *inverse_out, *moving_mean, *moving_variance;
+  C eps, momentum;
+  bool moves, gives_variance;
+
+  __device__ void operator()(int64_t c, C mean, C variance) const {
+    const C deviation = std::sqrt(variance + eps);
+    to.mean[c] = mean;
+    to.variance[c] = variance;
+    to.scale[c] = (gamma ? gamma[c] : C(1)) / deviation;
+    to.shift[c] = beta[c];
+    if (mean_out) mean_out[c] = mean;
+    if (inverse_out) inverse_out[c] = gives_variance ? variance : C(1) / deviation;
+    if (!moves) return;
+    moving_mean[c] = momentum * moving_mean[c] + (1 - momentum) * mean;
+    moving_variance[c] = momentum * moving_variance[c] + (1 - momentum) * variance;
+  }
+};
+
+// mask: for each vector a byte with a bit for each element that is above 0; null: not needed.
+template <typename C, typename T, bool kLast, bool kWhole>
+__global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4)
+    normalise(const T *x, T *y, uint8_t *mask, NormVectors<C> by, int64_t relu, ChannelTiles t) {
+  using Walk = ChannelWalk<T, kLast, kWhole>;
+  struct Item {
+    Vector<T> x;
+    int64_t at, number;
+    int count;
+  };
+  Walk walk(t);
+  C mean[Walk::kOwn], scale[Walk::kOwn], shift[Walk::kOwn];
+  walk.load_own(t, by.mean, mean);
+  walk.load_own(t, by.scale, scale);
+  walk.load_own(t, by.shift, shift);
+  const auto load = [=](const Walk &at) {
+    return Item{load_part<kWhole>(x + at.at, at.count()), at.at, at.number(), at.count()};
+  };
+  walk_in_batches<kWhole ? 2 : 1>(t, walk, load, [&](const Item &item) {
+    Vector<T> result;
+    unsigned above = 0;
+    COHORT_UNROLL
+    for (int k = 0; k < Walk::kSize; ++k) {
+      const int own = kLast ? k : 0;
+      C value = (value_of<C>(item.x.at[k]) - mean[own]) * scale[own] + shift[own];
+      above |= unsigned(value > 0) << k;
+      if (relu && value < 0) value = 0;
+      result.at[k] = result_of<T>(value);
+    }
+    store_part<kWhole>(y + item.at, result, item.count);
+    if (mask) mask[item.number] = uint8_t(above);
+  });
+}
+
 // C: the type of statistics and parameters, float for 16-bit data.
 template <typename C>
 class Normalises {
  public:
   Normalises(const StepSpec &spec, bool relu)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
-        e_(extent_of(attrs_, spec.inputs[0])),
         dtype_(spec.inputs[0].dtype),
+        tiles_(extent_of(attrs_, spec.inputs[0]), dtype_),
         moves_(spec.is_train && !attrs_.use_global_stats && !spec.frozen),
         relu_(relu) {}
 
-  const ChannelExtent &extent() const { return e_; }
-  Dtype dtype() const { return dtype_; }
-
-  // moments(channel) gives the statistics, which this writes to `mean` and `variance`.
-  template <typename Fn>
-  void publish(const Args &args, const Lane &lane, C *mean, C *variance, const Fn &moments) const {
-    const bool moves = moves_, gives_variance = attrs_.gives_variance;
-    const C eps = C(attrs_.eps), momentum = C(attrs_.momentum);
-    C *const moving_mean = args.mutable_in<C>(3), *const moving_variance = args.mutable_in<C>(4);
-    C *const mean_out = args.out<C>(1), *const inverse_out = args.out<C>(2);
-    for_each(lane, e_.channels, [=] __device__(int64_t c) {
-      const NormMoments<C> now = moments(c);
-      mean[c] = now.mean;
-      variance[c] = now.variance;
-      if (mean_out) mean_out[c] = mean[c];
-      if (inverse_out) inverse_out[c] = gives_variance ? variance[c] : C(1) / std::sqrt(variance[c] + eps);
-      if (!moves) return;
-      moving_mean[c] = momentum * moving_mean[c] + (1 - momentum) * mean[c];
-      moving_variance[c] = momentum * moving_variance[c] + (1 - momentum) * variance[c];
-    });
+  const ChannelTiles &tiles() const { return tiles_; }
+  Elements data(const Args &args) const { return elements_of(args.inputs[0], dtype_); }
+  PublishMoments<C> publish_to(const Args &args, const NormVectors<C> &to) const {
+    return {to,
+            attrs_.fix_gamma ? nullptr : args.in<C>(1),
+            args.in<C>(2),
+            args.out<C>(1),
+            args.out<C>(2),
+            args.mutable_in<C>(3),
+            args.mutable_in<C>(4),
+            C(attrs_.eps),
+            C(attrs_.momentum),
+            moves_,
+            attrs_.gives_variance};
   }
-
-  // gamma and beta; gamma is null if it is fixed to 1.
-  const C *gamma(const Args &args) const { return attrs_.fix_gamma ? nullptr : args.in<C>(1); }
-  const C *beta(const Args &args) const { return args.in<C>(2); }
-
-  // mask: the elements that a relu passes; null: not needed.
-  void normalise(const Args &args, const Lane &lane, const C *mean, const C *variance, const C *gamma, const C *beta,
-                 uint8_t *mask) const {
-    const ChannelExtent e = e_;
-    const bool relu = relu_;
-    const C eps = C(attrs_.eps);
-    const Elements x = elements_of(args.inputs[0], dtype_), y = elements_of(args.outputs[0], dtype_);
-    for_each(lane, e.size(), [=] __device__(int64_t i) {
-      const int64_t c = e.channel_of(i);
-      const C scale = (gamma ? gamma[c] : C(1)) / std::sqrt(variance[c] + eps);
-      C value = (load<C>(x, i) - mean[c]) * scale + beta[c];
-      if (mask) mask[i] = value > 0;
-      if (relu && value < 0) value = 0;
-      store(y, i, value);
+  void run(const Args &args, const Lane &lane, const NormVectors<C> &by, uint8_t *mask) const {
+    const void *const x = args.inputs[0];
+    void *const y = args.outputs[0];
+    const ChannelTiles tiles = tiles_.finer();
+    dispatch_tiles<C>(tiles, dtype_, {x, y}, [&](auto type, auto last, auto whole) {
+      using T = decltype(type);
+      launch(normalise<C, T, decltype(last)::value, decltype(whole)::value>, tiles.grid(), lane.stream,
+             static_cast<const T *>(x), static_cast<T *>(y), mask, by, int64_t(relu_), tiles);
     });
   }
 
  private:
   const BatchNormAttrs attrs_;
-  const ChannelExtent e_;
   const Dtype dtype_;
+  const ChannelTiles tiles_;
   const bool moves_, relu_;
+};
+
+// ---- backward
+
+// parts[part][channel] = sums of the head gradient g and of g * (x - mean). g is 0 where a relu blocked the element.
+template <typename C, typename T, bool kLast, bool kWhole, bool kRelu>
+__global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4)
+    sum_gradients(const T *head, const T *x, const uint8_t *mask, const C *means, ChannelTiles t, SumPair *parts) {
+  using Walk = ChannelWalk<T, kLast, kWhole>;
+  struct Item {
+    Vector<T> head, x;
+    unsigned passes;
+    int count;
+  };
+  Walk walk(t);
+  C mean[Walk::kOwn], sum[Walk::kOwn] = {}, products[Walk::kOwn] = {};
+  walk.load_own(t, means, mean);
+  const auto load = [=](const Walk &at) {
+    return Item{load_part<kWhole>(head + at.at, at.count()), load_part<kWhole>(x + at.at, at.count()),
+                kRelu ? mask[at.number()] : 0u, at.count()};
+  };
+  walk_in_batches<kWhole ? 2 : 1>(t, walk, load, [&](const Item &item) {
+    COHORT_UNROLL
+    for (int k = 0; k < Walk::kSize; ++k) {
+      const int own = kLast ? k : 0;
+      if (!kWhole && k >= item.count) continue;
+      const C gradient = !kRelu || (item.passes >> k & 1u) ? value_of<C>(item.head.at[k]) : C(0);
+      sum[own] += gradient;
+      products[own] += gradient * (value_of<C>(item.x.at[k]) - mean[own]);
+    }
+  });
+  write_part(
+      t, walk,
+      [&](int k) {
+        return SumPair{double(sum[k]), double(products[k])};
+      },
+      parts);
+}
+
+// Numbers of each channel: dx = g * scale + ((x - mean) * slope + offset).
+template <typename C>
+struct GradientVectors {
+  C *scale, *slope, *offset;
+  GradientVectors(void *memory, int64_t channels)
+      : scale(static_cast<C *>(memory)), slope(scale + channels), offset(slope + channels) {}
+  static size_t bytes(int64_t channels) { return size_t(channels) * 3 * sizeof(C); }
+};
+
+template <typename C, typename T, bool kLast, bool kWhole, bool kRelu>
+__global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 3)
+    find_gradients(const T *head, const T *x, const uint8_t *mask, T *dx, const C *means, GradientVectors<C> by,
+                   ChannelTiles t) {
+  using Walk = ChannelWalk<T, kLast, kWhole>;
+  struct Item {
+    Vector<T> head, x;
+    unsigned passes;
+    int64_t at;
+    int count;
+  };
+  Walk walk(t);
+  C mean[Walk::kOwn], scale[Walk::kOwn], slope[Walk::kOwn], offset[Walk::kOwn];
+  walk.load_own(t, means, mean);
+  walk.load_own(t, by.scale, scale);
+  walk.load_own(t, by.slope, slope);
+  walk.load_own(t, by.offset, offset);
+  const auto load = [=](const Walk &at) {
+    return Item{load_part<kWhole>(head + at.at, at.count()), load_part<kWhole>(x + at.at, at.count()),
+                kRelu ? mask[at.number()] : 0u, at.at, at.count()};
+  };
+  walk_in_batches<kWhole ? 2 : 1>(t, walk, load, [&](const Item &item) {
+    Vector<T> result;
+    COHORT_UNROLL
+    for (int k = 0; k < Walk::kSize; ++k) {
+      const int own = kLast ? k : 0;
+      const C gradient = !kRelu || (item.passes >> k & 1u) ? value_of<C>(item.head.at[k]) : C(0);
+      const C distance = value_of<C>(item.x.at[k]) - mean[own];
+      result.at[k] = result_of<T>(gradient * scale[own] + (distance * slope[own] + offset[own]));
+    }
+    store_part<kWhole>(dx + item.at, result, item.count);
+  });
+}
+
+// Inputs: head gradients (1 or 3, the first counts), data, gamma; saved: NormVectors of the forward pass.
+template <typename C>
+class Differentiates {
+ public:
+  explicit Differentiates(const StepSpec &spec)
+      : attrs_(spec.attrs_as<BatchNormAttrs>()),
+        heads_(attrs_.output_mean_var ? 3 : 1),
+        dtype_(spec.inputs[0].dtype),
+        tiles_(extent_of(attrs_, spec.inputs[size_t(heads_)]), dtype_),
+        fixes_gamma_(fixes_gamma(spec)) {}
+
+  const ChannelTiles &tiles() const { return tiles_; }
+
+  // mask: of the forward pass; null without a relu. Calls then(channel, sums of g and of g * (x - mean)).
+  template <typename Then>
+  void sum(const Args &args, const Lane &lane, const uint8_t *mask, void *scratch, const Then &then) const {
+    SumPair *const parts = static_cast<SumPair *>(scratch);
+    const void *const head = args.inputs[0], *const x = args.inputs[heads_];
+    const C *const mean = forward(args).mean;
+    dispatch_tiles<C>(tiles_, dtype_, {head, x}, [&](auto type, auto last, auto whole) {
+      using T = decltype(type);
+      constexpr bool kLast = decltype(last)::value, kWhole = decltype(whole)::value;
+      const auto kernel = mask ? sum_gradients<C, T, kLast, kWhole, true> : sum_gradients<C, T, kLast, kWhole, false>;
+      launch(kernel, tiles_.grid(), lane.stream, static_cast<const T *>(head), static_cast<const T *>(x), mask, mean,
+             tiles_, parts);
+    });
+    join(lane, tiles_, parts, then);
+  }
+  void run(const Args &args, const Lane &lane, const uint8_t *mask, const GradientVectors<C> &by) const {
+    const void *const head = args.inputs[0], *const x = args.inputs[heads_];
+    void *const dx = args.outputs[0];
+    if (!dx) return;
+    const C *const mean = forward(args).mean;
+    const ChannelTiles tiles = tiles_.finer();
+    dispatch_tiles<C>(tiles, dtype_, {head, x, dx}, [&](auto type, auto last, auto whole) {
+      using T = decltype(type);
+      constexpr bool kLast = decltype(last)::value, kWhole = decltype(whole)::value;
+      const auto kernel = mask ? find_gradients<C, T, kLast, kWhole, true> : find_gradients<C, T, kLast, kWhole, false>;
+      launch(kernel, tiles.grid(), lane.stream, static_cast<const T *>(head), static_cast<const T *>(x), mask,
+             static_cast<T *>(dx), mean, by, tiles);
+    });
+  }
+
+  // What the sums of a channel are turned into.
+  struct Parameters {
+    GradientVectors<C> to;
+    const C *variance;
+    C *gamma, *dgamma, *dbeta;
+    C eps;
+    bool fixed, sets_to_one;  // gamma counts as 1; the array is to be set to 1
+
+    __device__ C inverse(int64_t c) const { return C(1) / std::sqrt(variance[c] + eps); }
+    // The sums of this device.
+    __device__ void set_gradients(int64_t c, C gradients, C products) const {
+      if (dgamma) dgamma[c] = fixed ? C(0) : products;
+      if (dbeta) dbeta[c] = gradients;
+    }
+    // The mean over the whole batch of g and of g * (x - mean) * inverse.
+    __device__ void set_vectors(int64_t c, C gradients, C products) const {
+      const C scale = (fixed ? C(1) : gamma[c]) * inverse(c);
+      to.scale[c] = scale;
+      to.slope[c] = -(scale * inverse(c)) * products;
+      to.offset[c] = -(scale * gradients);
+      if (sets_to_one) gamma[c] = C(1);
+    }
+  };
+  Parameters parameters(const Args &args, const GradientVectors<C> &to) const {
+    return {to,
+            forward(args).variance,
+            args.mutable_in<C>(heads_ + 1),
+            args.out<C>(1),
+            args.out<C>(2),
+            C(attrs_.eps),
+            attrs_.fix_gamma,
+            fixes_gamma_};
+  }
+
+ private:
+  NormVectors<C> forward(const Args &args) const { return {args.saved, tiles_.channels}; }
+
+  const BatchNormAttrs attrs_;
+  const int heads_;
+  const Dtype dtype_;
+  const ChannelTiles tiles_;
+  const bool fixes_gamma_;
 };
 
 }  // namespace batch_norm

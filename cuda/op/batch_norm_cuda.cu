@@ -13,21 +13,6 @@ namespace {
 
 using namespace batch_norm;
 
-template <typename C>
-struct MomentsOfParts {
-  const C *sums, *mean;
-  int64_t parts;
-  C count;
-  __device__ NormMoments<C> operator()(int64_t c) const {
-    return {mean[c], count > 0 ? joined(sums, c, parts, 1, 0) / count : C(0)};
-  }
-};
-template <typename C>
-struct MovingMoments {
-  const C *mean, *variance;
-  __device__ NormMoments<C> operator()(int64_t c) const { return {mean[c], variance[c]}; }
-};
-
 // C: the type of statistics and parameters, float for 16-bit data.
 template <typename C>
 class BatchNormCuda final : public RestoringKernel {
@@ -35,119 +20,73 @@ class BatchNormCuda final : public RestoringKernel {
   BatchNormCuda(StepSpec &spec, bool relu)
       : layout_(spec.inputs[0].layout),
         normalises_(spec, relu),
-        parts_(parts_of(normalises_.extent())),
         keeps_(keeps(spec)),
         global_(is_global(spec)),
         relu_(relu) {
-    const ChannelExtent &e = normalises_.extent();
-    if (keeps_) spec.saved_bytes = vectors(e) + (relu_ ? size_t(e.size()) : 0);
-    spec.scratch_bytes = (keeps_ ? 0 : vectors(e)) + size_t(e.channels * parts_) * sizeof(C);
+    const ChannelTiles &tiles = normalises_.tiles();
+    const size_t vectors = NormVectors<C>::bytes(tiles.channels);
+    if (keeps_) spec.saved_bytes = vectors + (relu_ ? size_t(tiles.num_vectors()) : 0);
+    spec.scratch_bytes = (keeps_ ? 0 : vectors) + (global_ ? 0 : tiles.parts_bytes());
   }
 
   void run(const Args &args, const Lane &lane) const override {
-    const ChannelExtent e = normalises_.extent();
-    C *const mean = static_cast<C *>(keeps_ ? args.saved : args.scratch), *const variance = mean + e.channels;
+    const ChannelTiles &tiles = normalises_.tiles();
+    const NormVectors<C> vectors(keeps_ ? args.saved : args.scratch, tiles.channels);
+    const PublishMoments<C> publish = normalises_.publish_to(args, vectors);
     if (global_) {
-      normalises_.publish(args, lane, mean, variance, MovingMoments<C>{args.in<C>(3), args.in<C>(4)});
+      const C *const mean = args.in<C>(3), *const variance = args.in<C>(4);
+      for_each(lane, tiles.channels, [=] __device__(int64_t c) { publish(c, mean[c], variance[c]); });
     } else {
-      C *const sums = reinterpret_cast<C *>(static_cast<char *>(args.scratch) + (keeps_ ? 0 : vectors(e)));
-      const Elements x = elements_of(args.inputs[0], normalises_.dtype());
-      const C count = C(e.each());
-      const int64_t parts = parts_;
-      sum_channels<C, 1>(lane, e, parts, sums, Values<C>{x});
-      for_each(lane, e.channels,
-               [=] __device__(int64_t c) { mean[c] = count > 0 ? joined(sums, c, parts, 1, 0) / count : C(0); });
-      sum_channels<C, 1>(lane, e, parts, sums, SquaredDistances<C>{x, mean});
-      normalises_.publish(args, lane, mean, variance, MomentsOfParts<C>{sums, mean, parts, count});
+      char *const parts = static_cast<char *>(args.scratch) + (keeps_ ? 0 : NormVectors<C>::bytes(tiles.channels));
+      const C count = C(std::max<int64_t>(tiles.each(), 1));
+      find_moments<C>(lane, tiles, normalises_.data(args), parts,
+                      [=] __device__(int64_t c, const ChannelMoments &found) {
+                        publish(c, C(found.mean), C(found.squares / count));
+                      });
     }
-    const C *const gamma = normalises_.gamma(args), *const beta = normalises_.beta(args);
-    if (keeps_) {
-      for_each(lane, e.channels, [=] __device__(int64_t c) {
-        variance[e.channels + c] = gamma ? gamma[c] : C(1);
-        variance[2 * e.channels + c] = beta[c];
-      });
-    }
-    normalises_.normalise(args, lane, mean, variance, gamma, beta, keeps_ && relu_ ? mask_in(args.saved, e) : nullptr);
+    normalises_.run(args, lane, vectors, keeps_ && relu_ ? mask_in(args.saved, tiles) : nullptr);
   }
   void restore(const Args &args, const Lane &lane) const override {
-    const int64_t channels = normalises_.extent().channels;
-    const C *const mean = static_cast<const C *>(args.saved), *const variance = mean + channels;
-    normalises_.normalise(args, lane, mean, variance, variance + channels, variance + 2 * channels, nullptr);
+    normalises_.run(args, lane, {args.saved, normalises_.tiles().channels}, nullptr);
   }
 
-  static uint8_t *mask_in(void *saved, const ChannelExtent &e) { return static_cast<uint8_t *>(saved) + vectors(e); }
-  const std::shared_ptr<const Layout> &layout() const { return layout_; }  // of data and result, and so of the mask
+  static uint8_t *mask_in(void *saved, const ChannelTiles &tiles) {
+    return static_cast<uint8_t *>(saved) + NormVectors<C>::bytes(tiles.channels);
+  }
+  const std::shared_ptr<const Layout> &layout() const { return layout_; }  // of data and result
 
  private:
-  static size_t vectors(const ChannelExtent &e) { return size_t(e.channels) * 4 * sizeof(double); }
-
   const std::shared_ptr<const Layout> layout_;
   const Normalises<C> normalises_;
-  const int64_t parts_;
   const bool keeps_, global_, relu_;
 };
 
 template <typename C>
-struct GradientSums {
-  NormGradients<C> g;
-  const uint8_t *mask;
-  __device__ Sums<C, 2> operator()(int64_t channel, int64_t place) const {
-    const C gradient = g.gradient(mask, place);
-    return {{gradient, gradient * g.normal(channel, place)}};
-  }
-};
-
-// Inputs: head gradients (1 or 3, the first counts), data, gamma.
-template <typename C>
 class BatchNormBackwardCuda final : public Kernel {
  public:
-  BatchNormBackwardCuda(StepSpec &spec, bool relu)
-      : attrs_(spec.attrs_as<BatchNormAttrs>()),
-        heads_(attrs_.output_mean_var ? 3 : 1),
-        e_(extent_of(attrs_, spec.inputs[size_t(heads_)])),
-        parts_(parts_of(e_)),
-        dtype_(spec.inputs[0].dtype),
-        global_(is_global(spec)),
-        fixes_gamma_(fixes_gamma(spec)),
-        relu_(relu) {
-    spec.scratch_bytes = size_t(2 * e_.channels * (parts_ + 1)) * sizeof(C);
+  BatchNormBackwardCuda(StepSpec &spec, bool relu) : differentiates_(spec), global_(is_global(spec)), relu_(relu) {
+    const ChannelTiles &tiles = differentiates_.tiles();
+    spec.scratch_bytes = tiles.parts_bytes() + GradientVectors<C>::bytes(tiles.channels);
   }
 
   void run(const Args &args, const Lane &lane) const override {
-    const ChannelExtent e = e_;
-    const int64_t parts = parts_;
-    const uint8_t *const mask = relu_ ? BatchNormCuda<C>::mask_in(args.saved, e) : nullptr;
-    const NormGradients<C> g(args, attrs_, e, heads_, dtype_);
-    C *const sums = static_cast<C *>(args.scratch), *const totals = sums + 2 * e.channels * parts;
-    sum_channels<C, 2>(lane, e, parts, sums, GradientSums<C>{g, mask});
-    C *const dgamma = args.out<C>(1), *const dbeta = args.out<C>(2);
-    const bool fixed = attrs_.fix_gamma, global = global_;
-    for_each(lane, e.channels, [=] __device__(int64_t c) {
-      totals[2 * c] = joined(sums, c, parts, 2, 0);
-      totals[2 * c + 1] = joined(sums, c, parts, 2, 1);
-      if (dgamma) dgamma[c] = fixed ? C(0) : totals[2 * c + 1];
-      if (dbeta) dbeta[c] = totals[2 * c];
+    const ChannelTiles &tiles = differentiates_.tiles();
+    const uint8_t *const mask = relu_ ? BatchNormCuda<C>::mask_in(args.saved, tiles) : nullptr;
+    const GradientVectors<C> vectors(static_cast<char *>(args.scratch) + tiles.parts_bytes(), tiles.channels);
+    const auto parameters = differentiates_.parameters(args, vectors);
+    const C count = C(std::max<int64_t>(tiles.each(), 1));
+    const bool global = global_;
+    differentiates_.sum(args, lane, mask, args.scratch, [=] __device__(int64_t c, const SumPair &sums) {
+      const C gradients = C(sums.first), products = C(sums.second) * parameters.inverse(c);
+      parameters.set_gradients(c, gradients, products);
+      parameters.set_vectors(c, global ? C(0) : gradients / count, global ? C(0) : products / count);
     });
-    if (args.outputs[0]) {
-      const Elements dx = elements_of(args.outputs[0], dtype_);
-      const C count = C(e.each());
-      for_each(lane, e.size(), [=] __device__(int64_t i) {
-        const int64_t c = e.channel_of(i);
-        C value = g.gradient(mask, i);
-        if (!global) value -= (totals[2 * c] + g.normal(c, i) * totals[2 * c + 1]) / count;
-        store(dx, i, value * g.scale(c) * g.inverse(c));
-      });
-    }
-    if (fixes_gamma_) fill_with_ones(lane, args.mutable_in<C>(heads_ + 1), e.channels);
+    differentiates_.run(args, lane, mask, vectors);
   }
 
  private:
-  const BatchNormAttrs attrs_;
-  const int heads_;
-  const ChannelExtent e_;
-  const int64_t parts_;
-  const Dtype dtype_;
-  const bool global_, fixes_gamma_, relu_;
+  const Differentiates<C> differentiates_;
+  const bool global_, relu_;
 };
 
 template <typename C>
