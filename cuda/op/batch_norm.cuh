@@ -82,7 +82,7 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4) sum_moments(const T *x, C
     if (!kLast) count += item.count;
   });
   const auto sums_of = [&](int k) {
-    if (count == 0 || walk.channel + k >= t.channels) return SumPair{0, 0};
+    if (count == 0 || !walk.has(t, k)) return SumPair{0, 0};
     const double moved = double(origin[k]) - value_of<double>(x[t.first_of(walk.channel + k)]);
     const double all = count * moved;
     return SumPair{double(sum[k]) + all, double(squares[k]) + (2 * double(sum[k]) + all) * moved};
@@ -148,7 +148,7 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4)
     int64_t at, number;
     int count;
   };
-  Walk walk(t);
+  Walk walk(t, /* backwards */ true);
   C mean[Walk::kOwn], scale[Walk::kOwn], shift[Walk::kOwn];
   walk.load_own(t, by.mean, mean);
   walk.load_own(t, by.scale, scale);
@@ -156,7 +156,7 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4)
   const auto load = [=](const Walk &at) {
     return Item{load_part<kWhole>(x + at.at, at.count()), at.at, at.number(), at.count()};
   };
-  walk_in_batches<kWhole ? 2 : 1>(t, walk, load, [&](const Item &item) {
+  walk_in_batches<kWhole ? 3 : 1>(t, walk, load, [&](const Item &item) {
     Vector<T> result;
     unsigned above = 0;
     COHORT_UNROLL
@@ -201,11 +201,10 @@ class Normalises {
   void run(const Args &args, const Lane &lane, const NormVectors<C> &by, uint8_t *mask) const {
     const void *const x = args.inputs[0];
     void *const y = args.outputs[0];
-    const ChannelTiles tiles = tiles_.finer();
-    dispatch_tiles<C>(tiles, dtype_, {x, y}, [&](auto type, auto last, auto whole) {
+    dispatch_tiles<C>(tiles_, dtype_, {x, y}, [&](auto type, auto last, auto whole) {
       using T = decltype(type);
-      launch(normalise<C, T, decltype(last)::value, decltype(whole)::value>, tiles.grid(), lane.stream,
-             static_cast<const T *>(x), static_cast<T *>(y), mask, by, int64_t(relu_), tiles);
+      launch(normalise<C, T, decltype(last)::value, decltype(whole)::value>, tiles_.grid(), lane.stream,
+             static_cast<const T *>(x), static_cast<T *>(y), mask, by, int64_t(relu_), tiles_);
     });
   }
 
@@ -240,7 +239,7 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4)
     for (int k = 0; k < Walk::kSize; ++k) {
       const int own = kLast ? k : 0;
       if (!kWhole && k >= item.count) continue;
-      const C gradient = !kRelu || (item.passes >> k & 1u) ? value_of<C>(item.head.at[k]) : C(0);
+      const C whole = value_of<C>(item.head.at[k]), gradient = !kRelu || (item.passes >> k & 1u) ? whole : C(0);
       sum[own] += gradient;
       products[own] += gradient * (value_of<C>(item.x.at[k]) - mean[own]);
     }
@@ -273,7 +272,7 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 3)
     int64_t at;
     int count;
   };
-  Walk walk(t);
+  Walk walk(t, /* backwards */ true);
   C mean[Walk::kOwn], scale[Walk::kOwn], slope[Walk::kOwn], offset[Walk::kOwn];
   walk.load_own(t, means, mean);
   walk.load_own(t, by.scale, scale);
@@ -288,7 +287,7 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 3)
     COHORT_UNROLL
     for (int k = 0; k < Walk::kSize; ++k) {
       const int own = kLast ? k : 0;
-      const C gradient = !kRelu || (item.passes >> k & 1u) ? value_of<C>(item.head.at[k]) : C(0);
+      const C whole = value_of<C>(item.head.at[k]), gradient = !kRelu || (item.passes >> k & 1u) ? whole : C(0);
       const C distance = value_of<C>(item.x.at[k]) - mean[own];
       result.at[k] = result_of<T>(gradient * scale[own] + (distance * slope[own] + offset[own]));
     }
@@ -329,7 +328,7 @@ class Differentiates {
     void *const dx = args.outputs[0];
     if (!dx) return;
     const C *const mean = forward(args).mean;
-    const ChannelTiles tiles = tiles_.finer();
+    const ChannelTiles tiles = tiles_.for_three();
     dispatch_tiles<C>(tiles, dtype_, {head, x, dx}, [&](auto type, auto last, auto whole) {
       using T = decltype(type);
       constexpr bool kLast = decltype(last)::value, kWhole = decltype(whole)::value;

@@ -32,7 +32,8 @@ struct ChannelExtent {
 };
 
 // How the elements are distributed: `blocks` blocks cover the channels, and the elements of each channel are cut into
-// `parts`. As many blocks as fit on a large device at once, but at least kLeast vectors per thread.
+// `parts`. As many blocks as an H100 or H200 holds at once, 4 per multiprocessor, but at least kLeast vectors per
+// thread.
 struct ChannelTiles {
   int64_t outer, channels, inner;
   int64_t last;     // 1: channels come last, and inner is 1
@@ -64,10 +65,10 @@ struct ChannelTiles {
   COHORT_HOST_DEVICE int64_t units() const { return blocks * parts; }  // blocks of threads
   COHORT_HOST_DEVICE int64_t first_of(int64_t channel) const { return channel * inner; }
   int64_t num_vectors() const { return last ? outer * vectors : outer * channels * vectors; }
-  // For kernels without sums, which need not fit on a device at once: more parts.
-  ChannelTiles finer() const {
+  // For kernels without sums of which a multiprocessor holds 3 blocks, not 4.
+  ChannelTiles for_three() const {
     ChannelTiles tiles = *this;
-    tiles.parts *= 3;
+    if (parts > 1) tiles.parts = parts * 3 / 4;
     return tiles;
   }
   size_t parts_bytes() const { return size_t(channels * parts) * 2 * sizeof(double); }
@@ -85,7 +86,9 @@ class ChannelWalk {
   int64_t channel;  // the first of its own
   int left;         // vectors from this one on
 
-  __device__ explicit ChannelWalk(const ChannelTiles &t) {
+  // backwards: the rows of channels from the last to the first, for a kernel that follows one which read the same
+  // array: the rows read last are still in the cache.
+  __device__ explicit ChannelWalk(const ChannelTiles &t, bool backwards = false) {
     const int64_t block = blockIdx.x % t.blocks, part = blockIdx.x / t.blocks;
     const int64_t walks = kLast ? t.outer : t.outer * t.vectors;
     int64_t begin = walks * part / t.parts;
@@ -101,6 +104,12 @@ class ChannelWalk {
       number_ = begin * t.vectors + column;
       number_step_ = blockDim.y * t.vectors;
       count_ = t.channels - channel < kSize ? int(t.channels - channel) : kSize;
+      if (backwards) {
+        at += (left - 1) * step_;
+        number_ += (left - 1) * number_step_;
+        step_ = -step_;
+        number_step_ = -number_step_;
+      }
     } else {
       const int64_t sample = begin / t.vectors, samples = blockDim.y / t.vectors;
       channel = block;
@@ -128,13 +137,15 @@ class ChannelWalk {
     }
   }
   // The number of the vector in the tensor, and its elements.
-  __device__ int64_t number() const { return kWhole ? at / kSize : number_; }
+  __device__ int64_t number() const { return kWhole ? int64_t(uint64_t(at) / kSize) : number_; }
   __device__ int count() const { return kWhole ? kSize : count_; }
+  // Whether there is such a channel of its own.
+  __device__ bool has(const ChannelTiles &t, int k) const { return channel + (kWhole ? 0 : k) < t.channels; }
   // The values of its own channels.
   template <typename C>
   __device__ void load_own(const ChannelTiles &t, const C *from, C (&own)[kOwn]) const {
     COHORT_UNROLL
-    for (int k = 0; k < kOwn; ++k) own[k] = channel + k < t.channels ? from[channel + k] : C(0);
+    for (int k = 0; k < kOwn; ++k) own[k] = has(t, k) ? from[channel + k] : C(0);
   }
 
  private:
@@ -220,7 +231,7 @@ __device__ void write_part(const ChannelTiles &t, const Walk &walk, const Own &o
     SumPair *const to = parts + blockIdx.x / t.blocks * t.channels + walk.channel;
     COHORT_UNROLL
     for (int k = 0; k < Walk::kOwn; ++k) {
-      if (walk.channel + k < t.channels) to[k] = {all[2 * k][thread], all[2 * k + 1][thread]};
+      if (walk.has(t, k)) to[k] = {all[2 * k][thread], all[2 * k + 1][thread]};
     }
   }
 }

@@ -128,7 +128,8 @@ TEST(norms_of_any_size_are_those_of_the_cpu_and_the_same_each_time) {
           same_as_on_the_cpu({{rows, channels}, 1, relu}, dtype, limits_of(dtype));
         }
       }
-      for (const Shape &shape : {Shape{2, 3, 64}, {5, 3, 49}, {9, 8, 7, 7}, {2, 3, 40, 50}, {3, 1, 5}, {300, 2, 2}}) {
+      for (const Shape &shape :
+           {Shape{0, 8}, Shape{2, 3, 64}, {5, 3, 49}, {9, 8, 7, 7}, {2, 3, 40, 50}, {3, 1, 5}, {300, 2, 2}}) {
         same_as_on_the_cpu({shape, 1, relu}, dtype, limits_of(dtype));
       }
     }
