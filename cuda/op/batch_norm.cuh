@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by BatchNorm and SyncBatchNorm: the kernels that read or write whole tensors, and what follows from the
-// statistics of a channel. Bytes per element of b bytes, for data read twice: forward 3b in training and 2b by moving
-// statistics, backward 5b; a relu adds a bit to each of the last three passes.
+// Shared by BatchNorm and SyncBatchNorm: the kernels that read or write whole tensors, and the numbers of each channel
+// between them. All are bound by memory. Bytes per element of b bytes: sum_moments b, normalise 2b, sum_gradients 2b,
+// find_gradients 3b; with a relu the last three also write or read one bit.
 #pragma once
 
 #include <cmath>
@@ -51,9 +51,10 @@ struct NormVectors {
 
 // parts[part][channel] = sums of x - base and of (x - base)^2, where base is the first element of the channel.
 //
-// Each thread sums distances from its own first element. If that is far from the mean by d, the squares of n elements
-// have an error of n * d^2 roundings, but d^2 is also a part of the variance's sum: its relative error is below n
-// roundings, a few hundred, whatever the data. Sums of threads are converted to `base` and joined in double.
+// Each of n elements of a thread is measured from the thread's first one. If that lies far from the mean, by d, the sum
+// of squares has an error of at most n * d^2 roundings. But d^2 is itself a term of the variance, whose relative error
+// is therefore below n roundings, whatever the data; n is a few hundred in large networks. The sums of a thread are
+// moved to `base` and added to those of others in double.
 template <typename C, typename T, bool kLast, bool kWhole>
 __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4) sum_moments(const T *x, ChannelTiles t, SumPair *parts) {
   using Walk = ChannelWalk<T, kLast, kWhole>;
@@ -91,10 +92,10 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4) sum_moments(const T *x, C
 }
 
 // The statistics of one channel from the sums of sum_moments().
-struct ChannelMoments {
+struct MeanAndSquares {
   double mean, squares;  // squares: the sum of squared distances from the mean
 };
-inline __device__ ChannelMoments moments_of(const Elements &x, const ChannelTiles &t, int64_t channel,
+inline __device__ MeanAndSquares moments_of(const Elements &x, const ChannelTiles &t, int64_t channel,
                                             const SumPair &sums) {
   const auto count = double(t.each());
   if (count == 0) return {0, 0};
@@ -102,7 +103,7 @@ inline __device__ ChannelMoments moments_of(const Elements &x, const ChannelTile
   return {load<double>(x, t.first_of(channel)) + distance, squares < 0 ? 0 : squares};
 }
 
-// Calls then(channel, ChannelMoments) for each channel. Scratch memory for the sums: t.parts_bytes().
+// Calls then(channel, MeanAndSquares) for each channel. Scratch memory for the sums: t.parts_bytes().
 template <typename C, typename Then>
 void find_moments(const Lane &lane, const ChannelTiles &t, const Elements &x, void *scratch, const Then &then) {
   SumPair *const parts = static_cast<SumPair *>(scratch);
@@ -115,7 +116,7 @@ void find_moments(const Lane &lane, const ChannelTiles &t, const Elements &x, vo
        [=] __device__(int64_t channel, const SumPair &sums) { then(channel, moments_of(x, t, channel, sums)); });
 }
 
-// What follows from the statistics of a channel: outputs, moving statistics, and the numbers of the passes to come.
+// Writes outputs, moving statistics and NormVectors of a channel.
 template <typename C>
 struct PublishMoments {
   NormVectors<C> to;
@@ -338,7 +339,7 @@ class Differentiates {
     });
   }
 
-  // What the sums of a channel are turned into.
+  // Turns the sums of a channel into gradients of its parameters and GradientVectors.
   struct Parameters {
     GradientVectors<C> to;
     const C *variance;

@@ -3,7 +3,7 @@
 // statistics of the device's own batch, or by the moving ones.
 //
 // Inputs data, gamma, beta, moving mean, moving variance; outputs result, mean, 1 / sqrt(variance + eps). Saved are
-// mean, variance, gamma and beta.
+// NormVectors and, with a relu, its mask.
 #include "cuda/op/batch_norm.cuh"
 #include "device/kernel_table.hpp"
 #include "device/restoring.hpp"
@@ -40,7 +40,7 @@ class BatchNormCuda final : public RestoringKernel {
       char *const parts = static_cast<char *>(args.scratch) + (keeps_ ? 0 : NormVectors<C>::bytes(tiles.channels));
       const C count = C(std::max<int64_t>(tiles.each(), 1));
       find_moments<C>(lane, tiles, normalises_.data(args), parts,
-                      [=] __device__(int64_t c, const ChannelMoments &found) {
+                      [=] __device__(int64_t c, const MeanAndSquares &found) {
                         publish(c, C(found.mean), C(found.squares / count));
                       });
     }

@@ -74,7 +74,7 @@ class SyncBatchNormCuda final : public SharesStatistics {
     const ChannelStats own = blocks.own(args);
     const double count = double(tiles.each());
     find_moments<C>(lane, tiles, normalises_.data(args), blocks.parts(args),
-                    [=] __device__(int64_t c, const ChannelMoments &found) {
+                    [=] __device__(int64_t c, const MeanAndSquares &found) {
                       if (c == 0) own.count() = count;
                       own.first(c) = found.mean;
                       own.second(c) = found.squares;
