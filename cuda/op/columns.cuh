@@ -10,28 +10,11 @@
 // bits, and divisions are multiplications. Pointers to images start at the sample that holds the first place.
 #pragma once
 
+#include "cuda/op/divisor.cuh"
 #include "cuda/op/elements.cuh"
 #include "kernels/convolution_sizes.hpp"
 
 namespace cohort::columns {
-
-// Division of numbers below 2^31 by a fixed divisor, as a multiplication and a shift.
-struct Divisor {
-  uint32_t by = 1, factor = 1, shift = 0, spare = 0;  // whole words (Elements says why)
-
-  Divisor() = default;
-  explicit Divisor(int64_t divisor) : by(uint32_t(divisor)) {
-    while ((uint64_t(1) << shift) < by) ++shift;
-    factor = uint32_t((uint64_t(1) << 32) * ((uint64_t(1) << shift) - by) / by + 1);
-  }
-  __device__ uint32_t quotient(uint32_t n) const { return (uint32_t((uint64_t(n) * factor) >> 32) + n) >> shift; }
-  // The rest; *n becomes the quotient.
-  __device__ uint32_t split(uint32_t *n) const {
-    const uint32_t whole = *n, many = quotient(whole);
-    *n = many;
-    return whole - many * by;
-  }
-};
 
 // One side of a convolution: its data and their gradient, or its result and the gradient of that.
 struct Side {
