@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The point-wise rules on operands that broadcast; for element types other than float and double, all rules.
+// The point-wise rules on operands that broadcast; for integers, all rules.
 #include "cuda/cuda_layout.hpp"
 #include "cuda/op/strided_cuda.hpp"
 #include "device/kernel_table.hpp"
@@ -27,7 +27,7 @@ std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
 
 const bool registered = [] {
   for (const auto &rule : pointwise_rules()) {
-    // Those without broadcasting have kernels of their own for wide types (pointwise_cuda.cu).
+    // Those without broadcasting have kernels of their own for floating types (pointwise_cuda.cu).
     const auto add = [](const std::string &op) {
       cuda_kernels().add(op, flat<make_rule>).named("strided").preference(-1).any_layout();
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functors of op/pointwise.hpp on whole arrays of float or double.
+// Functors of op/pointwise.hpp on whole arrays of a floating type.
 #pragma once
 
 #include <memory>

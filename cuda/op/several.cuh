@@ -18,7 +18,7 @@ __device__ ComputeOf<T> to_compute(T x) {
   if constexpr (kIsHalf<T>) {
     return to_float(x);
   } else {
-    return x;
+    return ComputeOf<T>(x);
   }
 }
 
@@ -29,7 +29,7 @@ __device__ T from_compute(ComputeOf<T> x) {
   } else if constexpr (std::is_same_v<T, Bfloat16>) {
     return to_bfloat16(x);
   } else {
-    return x;
+    return cast_element<T>(x);
   }
 }
 

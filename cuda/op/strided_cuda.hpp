@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applies a functor of op/pointwise.hpp to operands that broadcast to one shape, and sums its results (or takes their
 // product, maximum ...) over axes. Used for the broadcasting rules, the reductions, and the gradients of both; for
-// element types other than float and double also for the rules without broadcasting.
+// integers also for the rules without broadcasting.
 #pragma once
 
 #include <functional>
