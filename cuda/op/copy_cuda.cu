@@ -5,7 +5,7 @@
 
 #include "cuda/cuda_layout.hpp"
 #include "cuda/cuda_memory.hpp"
-#include "cuda/op/elements.cuh"
+#include "cuda/op/several.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/compute.hpp"
 #include "op/pointwise_math.hpp"
@@ -52,9 +52,50 @@ __global__ void cast_all(Elements from, Elements to, int64_t count) {
   }
 }
 
+// The i-th N elements.
+template <int N, typename From, typename To>
+__device__ void cast_several(const From *from, To *to, int64_t i) {
+  const Several<From, N> x = load_several<N>(from + i * N);
+  Several<To, N> y;
+  for (int k = 0; k < N; ++k) y.at[k] = from_compute<To>(to_compute(x.at[k]));
+  store_several(to + i * N, y);
+}
+
+// Between types that are computed in float: groups of kCastSize elements, then those that remain.
+template <typename From, typename To>
+constexpr int kCastSize = kVectorSize<From> < kVectorSize<To> ? kVectorSize<From> : kVectorSize<To>;
+
+template <typename From, typename To>
+__global__ void cast_floats(const From *from, To *to, int64_t groups, int64_t count) {
+  constexpr int kSize = kCastSize<From, To>;
+  const int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = first; i < groups; i += step) cast_several<kSize>(from, to, i);
+  for (int64_t i = groups * kSize + first; i < count; i += step) cast_several<1>(from, to, i);
+}
+
+// Calls fn(T()) if elements of `dtype` have 16 or 32 bits and are computed in float.
+template <typename Fn>
+bool dispatch_narrow(Dtype dtype, const Fn &fn) {
+  if (dtype == Dtype::kFloat32) return fn(float()), true;
+  if (dtype == Dtype::kFloat16) return fn(Float16()), true;
+  if (dtype == Dtype::kBfloat16) return fn(Bfloat16()), true;
+  return false;
+}
+
 // Converts an array to another type.
 void launch_cast(const Lane &lane, const void *data, Dtype from, void *result, Dtype to, int64_t count) {
   if (count == 0) return;
+  bool done = false;
+  dispatch_narrow(from, [&](auto f) {
+    done = dispatch_narrow(to, [&](auto t) {
+      using From = decltype(f);
+      using To = decltype(t);
+      const int64_t groups = can_be_vectors({data, result}) ? count / kCastSize<From, To> : 0;
+      launch(cast_floats<From, To>, flat_grid(groups > 0 ? groups : count), lane.stream,
+             static_cast<const From *>(data), static_cast<To *>(result), groups, count);
+    });
+  });
+  if (done) return;
   const auto kernel = !dtype_is_float(from)     ? cast_all<int64_t>
                       : from == Dtype::kFloat64 ? cast_all<double>
                                                 : cast_all<float>;
@@ -105,33 +146,60 @@ namespace {
 
 constexpr int kMostAddends = 64;  // in one launch
 
+template <typename T>
 struct Addends {
-  Elements at[kMostAddends];
+  const T *at[kMostAddends];
 };
 
-// out = in0 + in1 + ..., from left to right. out may be any of them.
-template <typename C>
-__global__ void add_all(Addends addends, int num_addends, Elements out, int64_t count) {
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    C sum = load<C>(addends.at[0], i);
-    for (int k = 1; k < num_addends; ++k) sum = pointwise::add(sum, load<C>(addends.at[k], i));
-    store(out, i, sum);
+// The i-th N elements: all addends from left to right.
+template <int N, typename T>
+__device__ void add_several(const Addends<T> &addends, int num_addends, T *out, int64_t i) {
+  constexpr int kAtOnce = 4;  // loads before the first use
+  ComputeOf<T> sums[N] = {};
+  for (int begin = 0; begin < num_addends; begin += kAtOnce) {
+    Several<T, N> loaded[kAtOnce];
+    for (int j = 0; j < kAtOnce; ++j) {
+      if (begin + j < num_addends) loaded[j] = load_several<N>(addends.at[begin + j] + i * N);
+    }
+    for (int j = 0; j < kAtOnce; ++j) {
+      if (begin + j >= num_addends) continue;
+      for (int k = 0; k < N; ++k) {
+        const ComputeOf<T> x = to_compute(loaded[j].at[k]);
+        sums[k] = begin + j == 0 ? x : pointwise::add(sums[k], x);
+      }
+    }
   }
+  Several<T, N> all;
+  for (int k = 0; k < N; ++k) all.at[k] = from_compute<T>(sums[k]);
+  store_several(out + i * N, all);
 }
 
-template <typename C>
+// out = in0 + in1 + ..., as vectors of 16 bytes, then the elements that remain. out may be any of them.
+template <typename T>
+__global__ void add_all(Addends<T> addends, int num_addends, T *out, int64_t vectors, int64_t count) {
+  constexpr int kSize = kVectorSize<T>;
+  const int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = first; i < vectors; i += step) add_several<kSize>(addends, num_addends, out, i);
+  for (int64_t i = vectors * kSize + first; i < count; i += step) add_several<1>(addends, num_addends, out, i);
+}
+
+template <typename T>
 class AddAllCuda final : public Kernel {
  public:
   explicit AddAllCuda(const StepSpec &spec)
-      : count_(spec.outputs[0].shape.size()), num_inputs_(int(spec.inputs.size())), dtype_(spec.outputs[0].dtype) {}
+      : count_(spec.outputs[0].shape.size()), num_inputs_(int(spec.inputs.size())) {}
   void run(const Args &args, const Lane &lane) const override {
     if (count_ == 0) return;
-    const Elements out = elements_of(args.outputs[0], dtype_);
-    Addends addends{{elements_of(args.inputs[0], dtype_)}};
+    T *const out = args.out<T>(0);
+    Addends<T> addends{{args.in<T>(0)}};
     for (int i = 1; i == 1 || i < num_inputs_;) {
       int filled = 1;
-      while (filled < kMostAddends && i < num_inputs_) addends.at[filled++] = elements_of(args.inputs[i++], dtype_);
-      launch(add_all<C>, flat_grid(count_), lane.stream, addends, filled, out, count_);
+      while (filled < kMostAddends && i < num_inputs_) addends.at[filled++] = args.in<T>(i++);
+      const bool whole = can_be_vectors({out}) && std::all_of(addends.at, addends.at + filled, [](const T *address) {
+                           return can_be_vectors({address});
+                         });
+      const int64_t vectors = whole ? count_ / kVectorSize<T> : 0;
+      launch(add_all<T>, flat_grid(vectors > 0 ? vectors : count_), lane.stream, addends, filled, out, vectors, count_);
       if (num_inputs_ == 1) return;
       addends.at[0] = out;
     }
@@ -140,12 +208,11 @@ class AddAllCuda final : public Kernel {
  private:
   const int64_t count_;
   const int num_inputs_;
-  const Dtype dtype_;
 };
 
 std::unique_ptr<Kernel> make_sum(StepSpec &spec) {
-  return dispatch_compute(spec.outputs[0].dtype, true, [&](auto c) -> std::unique_ptr<Kernel> {
-    return std::make_unique<AddAllCuda<decltype(c)>>(spec);
+  return dispatch(spec.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
+    return std::make_unique<AddAllCuda<decltype(type)>>(spec);
   });
 }
 
@@ -167,73 +234,7 @@ COHORT_KERNEL_BY(cuda, _backward_amp_cast, flat<make_kernel_of<CastCuda>>).any_l
 COHORT_KERNEL(cuda, amp_multicast, CastCuda);
 COHORT_KERNEL(cuda, _backward_amp_multicast, CastCuda);
 COHORT_KERNEL_BY(cuda, add_n, flat<make_sum>).any_layout();
-COHORT_KERNEL_BY(cuda, _sum_gradients, flat<make_sum>).named("any type").preference(-1).any_layout();
-
-// ---- the sums of gradients that plans make, in float and double
-
-// out = in0 + in1 + ..., added up in this order; out may be in0.
-template <typename C>
-__global__ void add_vectors(C *sum, const C *a, const C *b, int64_t count) {  // count: of vectors
-  constexpr int kSize = Vector<C>::kSize;
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    Vector<C> x = load_vector(a + i * kSize);
-    const Vector<C> y = load_vector(b + i * kSize);
-    for (int k = 0; k < kSize; ++k) x.at[k] += y.at[k];
-    store_vector(sum + i * kSize, x);
-  }
-}
-
-template <typename C>
-__global__ void add_to(C *sum, const C *a, const C *b, int64_t count) {
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    sum[i] = a[i] + b[i];
-  }
-}
-
-class SumGradientsCuda final : public Kernel {
- public:
-  explicit SumGradientsCuda(StepSpec &spec)
-      : count_(spec.outputs[0].shape.size()),
-        num_inputs_(int(spec.inputs.size())),
-        bytes_(spec.outputs[0].bytes()),
-        is_double_(spec.outputs[0].dtype == Dtype::kFloat64) {}
-
-  void run(const Args &args, const Lane &lane) const override {
-    const auto stream = static_cast<cudaStream_t>(lane.stream);
-    if (count_ == 0) return;
-    if (num_inputs_ == 1 && args.inputs[0] != args.outputs[0]) {
-      CUDA_CHECK(cudaMemcpyAsync(args.outputs[0], args.inputs[0], bytes_, cudaMemcpyDeviceToDevice, stream));
-    }
-    const void *sum = args.inputs[0];
-    for (int i = 1; i < num_inputs_; ++i) {
-      if (is_double_) {
-        add(args.out<double>(0), static_cast<const double *>(sum), args.in<double>(i), stream);
-      } else {
-        add(args.out<float>(0), static_cast<const float *>(sum), args.in<float>(i), stream);
-      }
-      sum = args.outputs[0];
-    }
-  }
-
- private:
-  // Elements that do not fill a vector, and arrays that are not aligned to vectors, are added one element at a time.
-  template <typename C>
-  void add(C *sum, const C *a, const C *b, cudaStream_t stream) const {
-    const int64_t vectors = can_be_vectors({sum, a, b}) ? count_ / Vector<C>::kSize : 0,
-                  done = vectors * Vector<C>::kSize;
-    if (vectors > 0) launch(add_vectors<C>, flat_grid(vectors), stream, sum, a, b, vectors);
-    if (done < count_) {
-      launch(add_to<C>, flat_grid(count_ - done), stream, sum + done, a + done, b + done, count_ - done);
-    }
-  }
-
-  const int64_t count_;
-  const int num_inputs_;
-  const size_t bytes_;
-  const bool is_double_;
-};
-
-COHORT_KERNEL_BY(cuda, _sum_gradients, flat<make_kernel_of<SumGradientsCuda>>).one_dtype(kWideFloatTypes).any_layout();
+COHORT_KERNEL_BY(cuda, _sum_gradients, flat<make_sum>).any_layout();
 
 }  // namespace
 }  // namespace cohort
