@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuses trees of point-wise operators into one kernel: a point-wise step whose only reader is point-wise too is
-// computed inside its reader, so that its result is never stored. For forward and backward steps.
+// computed inside its reader, so that its result is never stored. For forward and backward steps, and for sums of two
+// gradients.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -39,6 +40,9 @@ bool same_tensors(const Ir &ir, const IrStep &step) {
 
 Instructions instructions_of(const Ir &ir, const IrStep &step) {
   Instructions calls;
+  if (!step.op && step.kernel == kSumGradients && step.inputs.size() == 2 && same_tensors(ir, step)) {
+    return {{PointwiseCode::kAdd, 0, 1}};
+  }
   if (!step.op || step.inputs.empty() || !step.post.empty() || !same_tensors(ir, step)) return calls;
   for (size_t j = 0; j < step.outputs.size(); ++j) {
     if (step.outputs[j] < 0) continue;

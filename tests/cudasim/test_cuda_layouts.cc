@@ -153,6 +153,15 @@ TEST(images_of_a_residual_network_change_their_layout_at_its_ends_alone) {
   }
 }
 
+// The gradients of the first block's result are added up where the gradient of its relu is computed. Those of the first
+// pooling's result are not, as pooling is not point-wise.
+TEST(sums_of_gradients_are_fused_with_their_point_wise_reader) {
+  for (const ComputeTypes &types : {narrow(Dtype::kBfloat16), ComputeTypes()}) {
+    const Planned net = planned(residual_network(true), types);
+    CHECK_EQ(count(net.plan, {"_sum_gradients"}), 1);
+  }
+}
+
 TEST(in_float32_nothing_has_a_layout) {
   for (const bool pools_all : {true, false}) {
     const Planned net = planned(residual_network(pools_all), ComputeTypes());
