@@ -2,8 +2,10 @@
 // Copies of whole arrays and of views, for the kernels that all backends share.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "cuda/cuda_launch.hpp"
+#include "cuda/op/divisor.cuh"
 #include "kernels/backend.hpp"
 #include "kernels/strided_copy.hpp"
 
@@ -25,17 +27,35 @@ struct CopyAxes {
   int64_t lengths[kMaxAxes] = {}, from[kMaxAxes] = {}, to[kMaxAxes] = {};
 };
 
-// One thread per element. With no `from`, all elements are `value`.
-template <typename T>
-__global__ void copy_strided(CopyAxes axes, const T *from, T *to, T value, int64_t count) {
+struct alignas(16) SixteenBytes {
+  uint64_t words[2];
+};
+
+struct AxisDivisors {
+  Divisor by[kMaxAxes];
+};
+
+// One thread per element. With no `from`, all elements are `value`. Index: uint32_t, for which divisions are
+// multiplications, or int64_t from 2^31 elements on.
+template <typename T, typename Index>
+__global__ void copy_strided(CopyAxes axes, AxisDivisors divisors, const T *from, T *to, T value, int64_t count) {
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    int64_t rest = i, at_from = 0, at_to = 0;
-    for (int axis = int(axes.num_axes) - 1; axis >= 0; --axis) {
-      const int64_t along = axis == 0 ? rest : rest % axes.lengths[axis];
-      if (axis > 0) rest /= axes.lengths[axis];
+    Index rest = Index(i);
+    int64_t at_from = 0, at_to = 0;
+    for (int axis = int(axes.num_axes) - 1; axis > 0; --axis) {
+      int64_t along;
+      if constexpr (std::is_same_v<Index, uint32_t>) {
+        along = divisors.by[axis].split(&rest);
+      } else {
+        along = rest % axes.lengths[axis];
+        rest /= axes.lengths[axis];
+      }
       at_from += along * axes.from[axis];
       at_to += along * axes.to[axis];
     }
+    at_from += int64_t(rest) * axes.from[0];  // without axes, index and strides are 0
+    at_to += int64_t(rest) * axes.to[0];
+    COHORT_CHECK_VECTOR(to + at_to, sizeof(T));
     to[at_to] = from ? from[at_from] : value;
   }
 }
@@ -95,10 +115,30 @@ void launch_squares(const CopyAxes &axes, const void *from, void *to, const Lane
 template <typename T>
 void launch_copy(const CopyAxes &axes, const void *from, void *to, const void *value, int64_t count, const Lane &lane) {
   if (goes_by_squares(axes, from)) return launch_squares<T>(axes, from, to, lane);
-  T element = 0;
-  if (value) std::memcpy(&element, value, sizeof element);
-  launch(copy_strided<T>, flat_grid(count), lane.stream, axes, static_cast<const T *>(from), static_cast<T *>(to),
-         element, count);
+  T element{};
+  std::memcpy(&element, value, sizeof element);
+  AxisDivisors divisors;
+  const bool small = count <= INT32_MAX;
+  for (int64_t axis = 0; small && axis < axes.num_axes; ++axis) divisors.by[axis] = Divisor(axes.lengths[axis]);
+  launch(small ? copy_strided<T, uint32_t> : copy_strided<T, int64_t>, flat_grid(count), lane.stream, axes, divisors,
+         static_cast<const T *>(from), static_cast<T *>(to), element, count);
+}
+
+// How many neighbouring elements can be copied as one: where they are neighbours on both sides, up to 16 bytes.
+int64_t elements_at_once(const CopyAxes &axes, size_t element_bytes, const void *from, const void *to) {
+  const int64_t last = axes.num_axes - 1;
+  if (last < 0 || axes.to[last] != 1 || (from && axes.from[last] != 1)) return 1;
+  int64_t number = 16 / int64_t(element_bytes);
+  const auto fits = [&] {
+    const auto bytes = uintptr_t(number) * element_bytes;
+    if (reinterpret_cast<uintptr_t>(from) % bytes != 0 || reinterpret_cast<uintptr_t>(to) % bytes != 0) return false;
+    for (int64_t axis = 0; axis < last; ++axis) {
+      if (axes.to[axis] % number != 0 || (from && axes.from[axis] % number != 0)) return false;
+    }
+    return axes.lengths[last] % number == 0;
+  };
+  while (!fits()) number /= 2;  // 1 fits
+  return number;
 }
 
 // Appends an axis, unless it has length 1.
@@ -110,20 +150,31 @@ void add(const StridedCopy::Axis &axis, CopyAxes *axes) {
   axes->to[axes->num_axes++] = axis.to;
 }
 
-void copy_or_fill(const CopyAxes &axes, size_t element_bytes, const void *from, void *to, const void *value,
+void copy_or_fill(CopyAxes axes, size_t element_bytes, const void *from, void *to, const void *value,
                   const Lane &lane) {
   int64_t count = 1;
   for (int64_t axis = 0; axis < axes.num_axes; ++axis) count *= axes.lengths[axis];
   if (count == 0) return;
-  switch (element_bytes) {
+  const int64_t number = elements_at_once(axes, element_bytes, from, to);
+  if (number > 1) {
+    for (int64_t axis = 0; axis + 1 < axes.num_axes; ++axis) axes.from[axis] /= number, axes.to[axis] /= number;
+    axes.lengths[axes.num_axes - 1] /= number;
+  }
+  unsigned char repeated[16] = {};
+  for (int64_t i = 0; value && i < number; ++i) {
+    std::memcpy(repeated + size_t(i) * element_bytes, value, element_bytes);
+  }
+  switch (element_bytes * size_t(number)) {
     case 1:
-      return launch_copy<uint8_t>(axes, from, to, value, count, lane);
+      return launch_copy<uint8_t>(axes, from, to, repeated, count / number, lane);
     case 2:
-      return launch_copy<uint16_t>(axes, from, to, value, count, lane);
+      return launch_copy<uint16_t>(axes, from, to, repeated, count / number, lane);
     case 4:
-      return launch_copy<uint32_t>(axes, from, to, value, count, lane);
+      return launch_copy<uint32_t>(axes, from, to, repeated, count / number, lane);
+    case 8:
+      return launch_copy<uint64_t>(axes, from, to, repeated, count / number, lane);
     default:
-      return launch_copy<uint64_t>(axes, from, to, value, count, lane);
+      return launch_copy<SixteenBytes>(axes, from, to, repeated, count / number, lane);
   }
 }
 

@@ -380,4 +380,34 @@ TEST(transposes_are_those_of_the_cpu) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
+// Rows stay whole, of lengths and at addresses that allow some elements at once, or one.
+TEST(rows_that_move_as_a_whole_are_those_of_the_cpu) {
+  for (const Dtype dtype : {Dtype::kUint8, Dtype::kBfloat16, Dtype::kFloat32, Dtype::kFloat64}) {
+    for (const int64_t length : {1, 2, 6, 8, 20, 64}) {
+      for (const int64_t begin : {0, 1, 4}) {
+        const Shape shape{2, 5, 3, length};
+        const NDArray data = random_of({begin + shape.size()}, 3, 4),
+                      typed = NDArray::create(data.shape(), dtype, kCpu);
+        typed.copy_from(data);
+        std::vector<std::vector<float>> found[4];
+        for (const Context &context : {kCpu, kGpu}) {
+          const NDArray rows = typed.copy_to(context).slice(begin, begin + shape.size()).reshape(shape);
+          const auto note = [&](size_t i, const std::string &op, const AttrMap &attrs) {
+            found[i].push_back(values_of(invoke(op, attrs, {rows}, {}, context)[0]));
+          };
+          note(0, "transpose", {{"axes", "(0,2,1,3)"}});
+          note(1, "slice", {{"begin", "(0,1,0,0)"}, {"end", "(2,5,3,None)"}, {"step", "(1,-2,1,1)"}});
+          note(1, "slice", {{"begin", "(0,1,0,0)"}, {"end", "(2,5,3,None)"}, {"step", "(1,2,1,1)"}});
+          note(2, "reverse", {{"axis", "(1,)"}});
+          note(3, "Concat", {{"num_args", "1"}, {"dim", "3"}});
+        }
+        for (const std::vector<std::vector<float>> &both : found) {
+          for (size_t i = 0; i < both.size() / 2; ++i) CHECK(both[i] == both[i + both.size() / 2]);
+        }
+      }
+    }
+  }
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
 UNIT_MAIN()
