@@ -98,9 +98,8 @@ class ByteSums {
       const int64_t count = std::min(each_, s_.batch * places - first);
       const int32_t *const sums = multiply(lane, from, rows, first, count, scratch);
       for_each(lane, count * channels,
-               columns::FinishSums<Finish>{columns::Side(s_, false), Divisor(count),
-                                           Divisor(channels), sums, starts, each_, first / places,
-                                           first % places, s_.out_channel_step == 1, finish});
+               columns::FinishSums<Finish>{columns::Side(s_, false), Divisor(count), Divisor(channels), sums, starts,
+                                           each_, first / places, first % places, s_.out_channel_step == 1, finish});
     }
   }
 

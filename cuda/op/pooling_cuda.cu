@@ -133,12 +133,12 @@ struct SquareWindow {
 };
 
 // A window along one axis: it begins at `start`, which may be in the padding; [begin, end) is inside the data.
-struct Span {
+struct WindowSpan {
   int32_t start, begin, end;
 };
 
 template <typename W>
-__device__ Span span_of(const PoolGrid &g, int a, int32_t at) {
+__device__ WindowSpan span_of(const PoolGrid &g, int a, int32_t at) {
   if (W::kFlat && a == 0) return {0, 0, 1};
   const int32_t start = at * W::stride(g, a) - g.pad[a], stop = start + W::kernel(g, a);
   return {start, start < 0 ? 0 : start, stop < g.in[a] ? stop : g.in[a]};
@@ -159,7 +159,7 @@ __device__ Range windows_with(const PoolGrid &g, int a, int32_t at) {
 
 // The number of elements by which a mean divides, as a product over the axes; exact up to 2^24 in float.
 template <typename C, typename W>
-__device__ C divisor_of(const PoolGrid &g, const Span (&spans)[3]) {
+__device__ C divisor_of(const PoolGrid &g, const WindowSpan (&spans)[3]) {
   C divisor = 1;
   for (int a = W::kFlat ? 1 : 0; a < 3; ++a) {
     const int32_t kernel = W::kernel(g, a), room = g.in[a] + g.pad[a] - spans[a].start;
@@ -169,9 +169,9 @@ __device__ C divisor_of(const PoolGrid &g, const Span (&spans)[3]) {
   return divisor < C(1) ? C(1) : divisor;
 }
 
-// What a maximum starts with, and an empty window keeps. Padding counts as zeros in Pooling_v1.
+// The start value of a maximum, which an empty window keeps. Padding counts as zeros in Pooling_v1.
 template <typename T>
-__device__ ComputeOf<T> start_of_maximum(const PoolGrid &g, const Span (&spans)[3]) {
+__device__ ComputeOf<T> start_of_maximum(const PoolGrid &g, const WindowSpan (&spans)[3]) {
   bool has_zeros = false;
   for (int a = 0; a < 3; ++a) {
     has_zeros = has_zeros || spans[a].start < 0 || (g.pad[a] > 0 && spans[a].start + g.kernel[a] > g.in[a]);
@@ -179,7 +179,7 @@ __device__ ComputeOf<T> start_of_maximum(const PoolGrid &g, const Span (&spans)[
   return g.v1 && has_zeros ? ComputeOf<T>(0) : pooling::lowest<T>();
 }
 
-// What has been read of a window, for N channels.
+// The elements of a window reduced so far, for N channels.
 template <typename T, int N, PoolKind kKind>
 struct Reduced {
   using C = ComputeOf<T>;
@@ -225,7 +225,8 @@ __global__ void reduce_windows(PoolGrid g, Places places, const T *data, T *resu
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
     const Places::At at = places.at(i);
     const T *const image = data + at.image * g.in_size + int64_t(at.vector) * N;
-    const Span spans[3] = {span_of<W>(g, 0, at.along[0]), span_of<W>(g, 1, at.along[1]), span_of<W>(g, 2, at.along[2])};
+    const WindowSpan spans[3] = {span_of<W>(g, 0, at.along[0]), span_of<W>(g, 1, at.along[1]),
+                                 span_of<W>(g, 2, at.along[2])};
     Reduced<T, N, kKind> all;
     bool first = true;
     for (int32_t d = spans[0].begin; d < spans[0].end; ++d) {
@@ -306,7 +307,7 @@ __global__ void spread_gradients(PoolGrid g, Places places, const T *head, const
           }
           for (int j = 0; j < W::kShared; ++j) {
             if (w + j >= over[2].end) continue;
-            const Span spans[3] = {span_of<W>(g, 0, d), span_of<W>(g, 1, h), span_of<W>(g, 2, w + j)};
+            const WindowSpan spans[3] = {span_of<W>(g, 0, d), span_of<W>(g, 1, h), span_of<W>(g, 2, w + j)};
             // The index of this element in the window.
             const int32_t own =
                 ((at.along[0] - spans[0].start) * W::kernel(g, 1) + at.along[1] - spans[1].start) * W::kernel(g, 2) +

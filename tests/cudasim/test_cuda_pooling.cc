@@ -42,12 +42,12 @@ std::vector<float> random_values(const Shape &shape, uint64_t seed) {
   return values;
 }
 
-struct Pass {
+struct ResultAndGradient {
   std::vector<float> result, gradient;
 };
 
-Pass pass_on(const Context &context, const std::string &op, const AttrMap &attrs, const Shape &shape, Dtype dtype,
-             const std::vector<float> &data) {
+ResultAndGradient pass_on(const Context &context, const std::string &op, const AttrMap &attrs, const Shape &shape,
+                          Dtype dtype, const std::vector<float> &data) {
   SimpleBind what;
   what.shapes = {{"data", shape}};
   what.dtypes = {{"data", dtype}};
@@ -79,7 +79,8 @@ void same_on_both(const std::string &op, const AttrMap &attrs, const Shape &shap
                   const std::vector<float> &data) {
   std::string what = text(op, " of ", dtype, " ", shape);
   for (const auto &[name, value] : attrs) what += text(", ", name, " ", value);
-  const Pass cpu = pass_on(kCpu, op, attrs, shape, dtype, data), gpu = pass_on(kGpu, op, attrs, shape, dtype, data);
+  const ResultAndGradient cpu = pass_on(kCpu, op, attrs, shape, dtype, data),
+                          gpu = pass_on(kGpu, op, attrs, shape, dtype, data);
   // Quotients and roots may be rounded another way.
   const double tolerance = dtype == Dtype::kBfloat16 ? 1.0 / 128 : dtype == Dtype::kFloat16 ? 1.0 / 1024 : 1e-6;
   same(what + ": result", gpu.result, cpu.result, tolerance);
