@@ -191,4 +191,11 @@ TEST(images_without_elements) {
   }
 }
 
+TEST(too_large_a_window_is_refused) {
+  const Shape shape{1, 1, 4, 4};
+  CHECK_THROWS(pass_on(kGpu, "Pooling", {{"kernel", "(65536,65536)"}, {"pooling_convention", "same"}}, shape,
+                       Dtype::kFloat32, random_values(shape, 1)),
+               Error, "found 4294967296");
+}
+
 UNIT_MAIN()
