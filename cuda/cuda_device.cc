@@ -12,6 +12,7 @@
 #include "cuda/cuda_poll.hpp"
 #include "cuda/cuda_queue.hpp"
 #include "cuda/cuda_rates.hpp"
+#include "cuda/cuda_upload.hpp"
 #include "device/device.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/backend.hpp"
@@ -33,7 +34,7 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int id) : Device(Context{DeviceType::kGpu, id}), id_(id), pool_(id) {}
+  explicit CudaDevice(int id) : Device(Context{DeviceType::kGpu, id}), id_(id), pool_(id), ring_(id) {}
 
   size_t cached_bytes() const override { return pool_.cached_bytes(); }
 
@@ -45,7 +46,8 @@ class CudaDevice final : public Device {
   }
 
   std::shared_ptr<Queue> create_queue(const QueueOptions &options) override {
-    return named(id_, [&] { return std::make_shared<CudaQueue>(shared_from_this(), pool_, id_, options.trace); });
+    return named(id_,
+                 [&] { return std::make_shared<CudaQueue>(shared_from_this(), pool_, ring_, id_, options.trace); });
   }
 
   std::shared_ptr<Communicator> make_communicator(const std::vector<Context> &contexts, std::string *why) override {
@@ -86,6 +88,7 @@ class CudaDevice final : public Device {
  private:
   const int id_;
   DevicePool pool_;
+  PinnedRing ring_;
 };
 
 int count_gpus() {

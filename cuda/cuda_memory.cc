@@ -96,7 +96,9 @@ size_t DevicePool::cached_bytes() const {
 
 namespace {
 
-// Pieces whose sizes are powers of two. Pinning and unpinning memory makes devices wait, so free pieces are kept.
+// Pieces whose sizes are powers of two. Pinning and unpinning memory makes devices wait, so free pieces are kept. Those
+// beyond a limit are unpinned when another size is pinned: at that time a caller waits anyway, while the thread that
+// releases a piece may be the one that polls.
 class PinnedPieces {
  public:
   static constexpr int kLeast = 12, kMost = 26;  // 4 KiB, 64 MiB
@@ -104,28 +106,51 @@ class PinnedPieces {
 
   void *take(int power) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<void *> &free = free_[power - kLeast];
+    std::vector<void *> &free = sizes_[power - kLeast].free;
     if (free.empty()) return nullptr;
     void *const data = free.back();
     free.pop_back();
     kept_ -= size_t(1) << power;
     return data;
   }
-  bool keep(int power, void *data) noexcept {
+  void keep(int power, void *data) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (kept_ + (size_t(1) << power) > kMostKept) return false;
-    try {
-      free_[power - kLeast].push_back(data);
-    } catch (const std::exception &) {
-      return false;
-    }
+    sizes_[power - kLeast].free.push_back(data);  // there is room: add() has made it
     kept_ += size_t(1) << power;
-    return true;
+  }
+  // Before a piece is pinned; it will come to keep().
+  void add(int power) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Size &size = sizes_[power - kLeast];
+    size.free.reserve(size.num_pinned + 1);
+    ++size.num_pinned;
+  }
+  void remove(int power) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --sizes_[power - kLeast].num_pinned;
+  }
+  // A free piece, the largest first, if more are kept than the limit allows. Null: none.
+  void *take_surplus(size_t to_come) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (int power = kMost; power >= kLeast && kept_ + to_come > kMostKept; --power) {
+      Size &size = sizes_[power - kLeast];
+      if (size.free.empty()) continue;
+      void *const data = size.free.back();
+      size.free.pop_back();
+      --size.num_pinned;
+      kept_ -= size_t(1) << power;
+      return data;
+    }
+    return nullptr;
   }
 
  private:
+  struct Size {
+    std::vector<void *> free;
+    size_t num_pinned = 0;  // free or in use
+  };
   std::mutex mutex_;  // guards the members below
-  std::vector<void *> free_[kMost - kLeast + 1];
+  Size sizes_[kMost - kLeast + 1];
   size_t kept_ = 0;
 };
 
@@ -134,18 +159,16 @@ PinnedPieces &pinned_pieces() {
   return *instance;
 }
 
-void *pin(size_t bytes) {
+void *pin(int power) {
   const std::lock_guard<std::mutex> alone(launch_order());
+  const size_t bytes = size_t(1) << power;
+  while (void *const surplus = pinned_pieces().take_surplus(bytes)) cudaFreeHost(surplus);
+  pinned_pieces().add(power);
   void *data = nullptr;
   if (cudaHostAlloc(&data, bytes, cudaHostAllocPortable) == cudaSuccess) return data;
   cudaGetLastError();
+  pinned_pieces().remove(power);
   return nullptr;
-}
-
-void unpin(int device, void *data) {
-  const CurrentDevice current(device, std::nothrow);  // else the call would create a context on gpu(0)
-  const std::lock_guard<std::mutex> alone(launch_order());
-  cudaFreeHost(data);
 }
 
 }  // namespace
@@ -155,13 +178,9 @@ std::shared_ptr<void> take_pinned(size_t bytes) {
   while (power <= PinnedPieces::kMost && size_t(1) << power < bytes) ++power;
   if (power > PinnedPieces::kMost) return nullptr;
   void *data = pinned_pieces().take(power);
-  if (!data) data = pin(size_t(1) << power);
+  if (!data) data = pin(power);
   if (!data) return nullptr;
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) cudaGetLastError();
-  return std::shared_ptr<void>(data, [power, device](void *piece) {
-    if (!pinned_pieces().keep(power, piece)) unpin(device, piece);
-  });
+  return std::shared_ptr<void>(data, [power](void *piece) { pinned_pieces().keep(power, piece); });
 }
 
 std::shared_ptr<void> need_pinned(size_t bytes, const char *for_what) {

@@ -2,17 +2,18 @@
 #include "cuda/cuda_queue.hpp"
 
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "base/settings.hpp"
 #include "cuda/cuda_context.hpp"
+#include "cuda/cuda_host_copy.hpp"
 #include "cuda/cuda_named.hpp"
 #include "cuda/cuda_replay.hpp"
 
 namespace cohort {
 namespace {
 
+constexpr size_t kSmall = size_t(256) << 10;  // bytes that one thread copies sooner than several
 constexpr char kNoMemory[] = "the host is out of memory";
 
 std::string label_to_fail() {
@@ -22,15 +23,17 @@ std::string label_to_fail() {
 
 }  // namespace
 
-CudaQueue::CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, Trace *trace)
+CudaQueue::CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, PinnedRing &ring, int id, Trace *trace)
     : device_(std::move(device)),
       pool_(pool),
+      ring_(ring),
       id_(id),
       trace_(trace),
       row_(*trace, text(device_->context(), " enqueued"), device_->context(), 0),  // host time
       fault_(label_to_fail()),
       replays_(read_setting(kCudaGraphs) != "0" && fault_.empty()),
-      pending_(std::make_shared<PendingWork>(id)) {
+      pending_(std::make_shared<PendingWork>(id)),
+      ahead_(pool, ring, id) {
   const CurrentDevice current(id_);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
 }
@@ -89,6 +92,7 @@ void CudaQueue::add(const Enqueue &enqueue, PendingWork::Ticket ticket) {
 }
 
 void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
+  if (program.replay) computes_ = true;
   const auto enqueue = [&](PendingWork::Ticket *ticket) {
     StepsEnqueued steps([this] { return input_error(); });
     try {
@@ -171,78 +175,61 @@ void CudaQueue::call(std::function<void()> fn, const char *label) {
   }
 }
 
-namespace {
-
-// A copy between pageable and pinned memory by a host function in the stream. If the device fails, the driver may call
-// that function late or never: once its owner has been released it copies nothing, and it stays allocated for the
-// driver.
-class HostCopy {
- public:
-  static std::shared_ptr<HostCopy> create(std::shared_ptr<void> pinned, void *to, const void *from, size_t bytes) {
-    return {new HostCopy(std::move(pinned), to, from, bytes), let_go};
-  }
-  static void CUDART_CB run(void *self) {
-    auto *const copy = static_cast<HostCopy *>(self);
-    const std::lock_guard<std::mutex> lock(copy->mutex_);
-    if (copy->pinned_) std::memcpy(copy->to_, copy->from_, copy->bytes_);
-    copy->has_run_ = true;
-  }
-
- private:
-  HostCopy(std::shared_ptr<void> pinned, void *to, const void *from, size_t bytes)
-      : pinned_(std::move(pinned)), to_(to), from_(from), bytes_(bytes) {}
-  static void let_go(HostCopy *copy) {
-    static HostCopy *left = nullptr;                 // all that have not run
-    static auto *const left_mutex = new std::mutex;  // guards left
-    std::shared_ptr<void> pinned;  // freed after the locks: freeing may wait for the device, and the driver for run()
-    {
-      const std::lock_guard<std::mutex> all(*left_mutex), lock(copy->mutex_);
-      pinned = std::move(copy->pinned_);
-      if (!copy->has_run_) {
-        copy->next_left_ = left;
-        left = copy;
-        return;
-      }
-    }
-    delete copy;
-  }
-
-  std::mutex mutex_;              // guards the members below
-  std::shared_ptr<void> pinned_;  // while there is something to copy
-  void *const to_;
-  const void *const from_;
-  const size_t bytes_;
-  bool has_run_ = false;
-  HostCopy *next_left_ = nullptr;
-};
-
-}  // namespace
-
-// Pageable memory is copied through pinned memory if there is some, so that the caller does not wait.
 void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner, Failed failed) {
   if (bytes == 0) return;
   const auto enqueue = [&](PendingWork::Ticket *ticket) {
     ticket->step_range = {"copy", "copy"};
     ProgramSpans spans(trace_, row_, nullptr);
-    const MemoryPlace source = place_of(from), target = place_of(to);
-    const bool from_pageable = source.pageable, to_pageable = !from_pageable && target.pageable;
-    const std::shared_ptr<void> pinned = from_pageable || to_pageable ? take_pinned(bytes) : nullptr;
-    if (!pinned) {
-      // The driver may read pageable memory while it is called, before the stream has come to it.
-      if (from_pageable) CUDA_CHECK(cudaStreamSynchronize(stream_));
-      copy_between(to, target, from, source, bytes, stream_);
+    const MemoryPlace source = place_of(from);
+    if (source.pageable) {
+      upload(to, from, bytes, &ticket->staging);
+    } else if (const MemoryPlace target = place_of(to); target.pageable) {
+      download(to, from, bytes, &ticket->staging);
     } else {
-      const auto host_copy = from_pageable ? HostCopy::create(pinned, pinned.get(), from, bytes)
-                                           : HostCopy::create(pinned, to, pinned.get(), bytes);
-      ticket->staging = host_copy;
-      if (from_pageable) CUDA_CHECK(cudaLaunchHostFunc(stream_, HostCopy::run, host_copy.get()));
-      CUDA_CHECK(cudaMemcpyAsync(from_pageable ? to : pinned.get(), from_pageable ? pinned.get() : from, bytes,
-                                 cudaMemcpyDefault, stream_));
-      if (to_pageable) CUDA_CHECK(cudaLaunchHostFunc(stream_, HostCopy::run, host_copy.get()));
+      copy_between(to, target, from, source, bytes, stream_);
     }
     if (spans) spans.ended(SpanKind::kCopy, "copy", 2.0 * double(bytes));
   };
   add(enqueue, {nullptr, std::move(owner), failed, {}});
+}
+
+// Pageable memory is read at once, so that the stream does not wait for the host, unless queued work still writes it.
+void CudaQueue::upload(void *to, const void *from, size_t bytes, std::shared_ptr<const void> *staging) {
+  if (HostCopy::will_write(from, bytes)) {
+    if (const std::shared_ptr<void> pinned = take_pinned(bytes)) {
+      const auto host_copy = HostCopy::create(pinned, pinned.get(), from, bytes);
+      *staging = host_copy;
+      CUDA_CHECK(cudaLaunchHostFunc(stream_, HostCopy::run, host_copy.get()));
+      CUDA_CHECK(cudaMemcpyAsync(to, pinned.get(), bytes, cudaMemcpyHostToDevice, stream_));
+      return;
+    }
+    CUDA_CHECK(cudaStreamSynchronize(stream_));  // it comes after the writers
+  }
+  if (bytes <= kSmall) {
+    if (const std::shared_ptr<void> pinned = take_pinned(bytes)) {
+      *staging = pinned;
+      std::memcpy(pinned.get(), from, bytes);
+      CUDA_CHECK(cudaMemcpyAsync(to, pinned.get(), bytes, cudaMemcpyHostToDevice, stream_));
+      return;
+    }
+  } else {
+    computes_ = computes_ && !stream_is_idle();
+    if (computes_ && ahead_.copy(to, from, bytes, stream_)) return;
+    if (ring_.copy(to, from, bytes, stream_)) return;
+  }
+  CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
+}
+
+void CudaQueue::download(void *to, const void *from, size_t bytes, std::shared_ptr<const void> *staging) {
+  const std::shared_ptr<void> pinned = take_pinned(bytes);
+  if (!pinned) {  // the call waits for the bytes
+    CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
+    return;
+  }
+  const auto host_copy = HostCopy::create(pinned, to, pinned.get(), bytes);
+  *staging = host_copy;
+  CUDA_CHECK(cudaMemcpyAsync(pinned.get(), from, bytes, cudaMemcpyDeviceToHost, stream_));
+  CUDA_CHECK(cudaLaunchHostFunc(stream_, HostCopy::run, host_copy.get()));
 }
 
 std::shared_ptr<Event> CudaQueue::record() {
@@ -302,13 +289,16 @@ void CudaQueue::check() const {
 }
 
 bool CudaQueue::idle() const {
-  if (pending_->failed()) return false;
+  if (pending_->failed() || !stream_is_idle()) return false;
+  if (pending_->may_report_error()) pending_->collect();
+  return !pending_->failed();
+}
+
+bool CudaQueue::stream_is_idle() const {
   const CurrentDevice current(id_, std::nothrow);
   const cudaError_t status = cudaStreamQuery(stream_);
   if (status != cudaSuccess) cudaGetLastError();
-  if (status != cudaSuccess || !pending_->may_report_error()) return status == cudaSuccess;
-  pending_->collect();
-  return !pending_->failed();
+  return status == cudaSuccess;
 }
 
 }  // namespace cohort

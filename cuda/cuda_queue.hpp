@@ -8,6 +8,7 @@
 
 #include "cuda/cuda_completion.hpp"
 #include "cuda/cuda_memory.hpp"
+#include "cuda/cuda_upload.hpp"
 #include "device/device.hpp"
 #include "device/trace.hpp"
 
@@ -15,7 +16,8 @@ namespace cohort {
 
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, Trace *trace);  // `pool` belongs to the device
+  // `pool` and `ring` belong to the device.
+  CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, PinnedRing &ring, int id, Trace *trace);
   ~CudaQueue() override;
 
   void run(const Program &program, std::shared_ptr<const void> owner) override;
@@ -40,13 +42,18 @@ class CudaQueue final : public Queue {
   void take_input_error(const Program &program, PendingWork::Ticket *ticket);
   void wait_for_input_error(const Program &program, PendingWork::Ticket *ticket);
   void fetch_input_error(InputError *to);  // and clears it for the programs that follow
+  // Copies between the device and pageable memory. *staging: what has to be kept until the stream has done them.
+  void upload(void *to, const void *from, size_t bytes, std::shared_ptr<const void> *staging);
+  void download(void *to, const void *from, size_t bytes, std::shared_ptr<const void> *staging);
   std::shared_ptr<const Error> error_in(const StepRange &steps, const std::exception &e) const noexcept;
   std::shared_ptr<const Error> error_in(const StepRange &steps, cudaError_t status) const noexcept;
   InputError *input_error();
   cudaError_t finish_stream() noexcept;  // waits for all enqueued work
+  bool stream_is_idle() const;           // false also if the device has failed
 
   const std::shared_ptr<Device> device_;
   DevicePool &pool_;
+  PinnedRing &ring_;
   const int id_;
   Trace *const trace_;
   const TraceRow row_;  // records when steps are enqueued, not when the GPU runs them
@@ -55,6 +62,8 @@ class CudaQueue final : public Queue {
   const bool replays_;
   InputError *input_error_ = nullptr;  // device memory, shared by all programs; null until first needed
   const std::shared_ptr<PendingWork> pending_;
+  bool computes_ = false;  // a program that is run again and again may not be done
+  AheadUploads ahead_;
 };
 
 }  // namespace cohort

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cuda_upload.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+
+#include "cuda/cuda_check.hpp"
+#include "cuda/cuda_context.hpp"
+#include "cuda/cuda_copy_threads.hpp"
+#include "cuda/cuda_host.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr size_t kPieceBytes = size_t(2) << 20, kLeastPiece = size_t(64) << 10, kPage = 4096;
+constexpr int kNumPieces = 16;
+constexpr size_t kMostAhead = size_t(1) << 30;  // device memory in which the uploads of one queue arrive
+
+// Pieces small enough that all threads have some, and large enough for the bus.
+size_t piece_bytes(size_t bytes, int num_threads) {
+  const size_t share = bytes / (2 * size_t(num_threads)) / kPage * kPage;
+  return std::clamp(share, kLeastPiece, kPieceBytes);
+}
+
+}  // namespace
+
+bool PinnedRing::pin() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (memory_) return true;
+  std::shared_ptr<void> memory = take_pinned(kNumPieces * kPieceBytes);
+  if (!memory) {
+    if (!has_warned_)
+      host_services().log(LogLevel::kWarning,
+                          text("gpu(", device_, "): no pinned memory for ", kNumPieces * kPieceBytes,
+                               " bytes; large copies from the host will be slow"));
+    has_warned_ = true;
+    return false;
+  }
+  std::list<Piece> pieces;
+  for (int i = 0; i < kNumPieces; ++i)
+    pieces.emplace_back(static_cast<char *>(memory.get()) + size_t(i) * kPieceBytes, device_);
+  pieces_ = std::move(pieces);
+  memory_ = std::move(memory);
+  return true;
+}
+
+bool PinnedRing::copy(void *to, const void *from, size_t bytes, cudaStream_t stream) {
+  if (!pin()) return false;
+  const int num_threads = num_copy_threads();
+  const size_t piece = piece_bytes(bytes, num_threads), num_pieces = (bytes + piece - 1) / piece;
+  std::atomic<size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // of the thread that has set `failed`
+  run_together(int(std::min(size_t(num_threads), num_pieces)), [&] {
+    try {
+      const CurrentDevice current(device_);
+      for (size_t i; !failed.load(std::memory_order_relaxed) && (i = next.fetch_add(1)) < num_pieces;) {
+        const size_t at = i * piece;
+        send(static_cast<char *>(to) + at, static_cast<const char *>(from) + at, std::min(piece, bytes - at), stream);
+      }
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
+  });
+  if (error) std::rethrow_exception(error);
+  return true;
+}
+
+// Pieces that belong together may be enqueued in any order.
+void PinnedRing::send(char *to, const char *from, size_t bytes, cudaStream_t stream) {
+  std::list<Piece> own;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    put_back_.wait(lock, [this] { return !pieces_.empty(); });
+    own.splice(own.begin(), pieces_, pieces_.begin());
+  }
+  Piece &piece = own.front();
+  const auto put_back = [&] {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pieces_.splice(pieces_.end(), own);
+    put_back_.notify_one();
+  };
+  try {
+    if (piece.was_used) piece.fetched.wait();
+    std::memcpy(piece.data, from, bytes);
+    CUDA_CHECK(cudaMemcpyAsync(to, piece.data, bytes, cudaMemcpyHostToDevice, stream));
+    piece.fetched.record(stream);
+    piece.was_used = true;
+  } catch (...) {
+    if (cudaStreamSynchronize(stream) != cudaSuccess) cudaGetLastError();  // its event may not cover the last copy
+    put_back();
+    throw;
+  }
+  put_back();
+}
+
+AheadUploads::~AheadUploads() {
+  if (!stream_) return;
+  const CurrentDevice current(id_, std::nothrow);
+  if (cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
+  cudaStreamDestroy(stream_);
+  for (const Arrival &arrival : arrivals_) pool_.give_back(arrival.data);
+}
+
+bool AheadUploads::copy(void *to, const void *from, size_t bytes, cudaStream_t stream) {
+  if (!stream_) CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  Arrival *const arrival = find(to, bytes);
+  if (!arrival) return false;
+  if (!arrival->is_free()) CUDA_CHECK(cudaStreamWaitEvent(stream_, arrival->passed_on.handle(), 0));
+  try {
+    if (!ring_.copy(arrival->data, from, bytes, stream_)) return false;
+    arrival->arrived.record(stream_);
+    CUDA_CHECK(cudaStreamWaitEvent(stream, arrival->arrived.handle(), 0));
+  } catch (...) {  // no event covers what was enqueued
+    if (cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
+    throw;
+  }
+  CUDA_CHECK(cudaMemcpyAsync(to, arrival->data, bytes, cudaMemcpyDeviceToDevice, stream));
+  arrival->passed_on.record(stream);
+  arrival->was_used = true;
+  return true;
+}
+
+// A batch takes the array of the batch before it; other copies take one that is free, or a new one.
+AheadUploads::Arrival *AheadUploads::find(const void *to, size_t bytes) {
+  const auto fits = [bytes](const Arrival &a) { return a.bytes >= bytes && a.bytes / 2 <= bytes; };
+  for (Arrival &arrival : arrivals_)
+    if (arrival.to == to && fits(arrival)) return &arrival;
+  for (Arrival &arrival : arrivals_) {
+    if (!fits(arrival) || !arrival.is_free()) continue;
+    arrival.to = to;
+    return &arrival;
+  }
+  return add(to, bytes);
+}
+
+// Null: the limit is reached, or the device is full.
+AheadUploads::Arrival *AheadUploads::add(const void *to, size_t bytes) {
+  for (auto next = arrivals_.begin(); next != arrivals_.end() && bytes_ + bytes > kMostAhead;) {
+    const auto arrival = next++;
+    if (!arrival->is_free()) continue;
+    pool_.give_back(arrival->data);
+    bytes_ -= arrival->bytes;
+    arrivals_.erase(arrival);
+  }
+  if (bytes_ + bytes > kMostAhead) return nullptr;
+  arrivals_.emplace_back(to, bytes, id_);
+  try {
+    arrivals_.back().data = pool_.take(bytes);
+  } catch (const Error &error) {
+    arrivals_.pop_back();
+    if (error.code() == Code::kOutOfMemory) return nullptr;
+    throw;
+  }
+  bytes_ += bytes;
+  return &arrivals_.back();
+}
+
+}  // namespace cohort
