@@ -215,7 +215,7 @@ void CudaQueue::upload(void *to, const void *from, size_t bytes, std::shared_ptr
   } else {
     computes_ = computes_ && !stream_is_idle();
     if (computes_ && ahead_.copy(to, from, bytes, stream_)) return;
-    if (ring_.copy(to, from, bytes, stream_)) return;
+    if (ring_.upload(to, from, bytes, stream_)) return;
   }
   CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
 }
@@ -223,6 +223,7 @@ void CudaQueue::upload(void *to, const void *from, size_t bytes, std::shared_ptr
 void CudaQueue::download(void *to, const void *from, size_t bytes, std::shared_ptr<const void> *staging) {
   const std::shared_ptr<void> pinned = take_pinned(bytes);
   if (!pinned) {  // the call waits for the bytes
+    if (ring_.download(to, from, bytes, stream_)) return;
     CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
     return;
   }

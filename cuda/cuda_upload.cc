@@ -46,20 +46,20 @@ bool PinnedRing::pin() {
   return true;
 }
 
-bool PinnedRing::copy(void *to, const void *from, size_t bytes, cudaStream_t stream) {
+// Calls fn for all pieces of that many bytes, on several threads and in any order. False: there is no pinned memory.
+template <typename Fn>
+bool PinnedRing::for_pieces(size_t bytes, cudaStream_t stream, const Fn &fn) {
   if (!pin()) return false;
   const int num_threads = num_copy_threads();
-  const size_t piece = piece_bytes(bytes, num_threads), num_pieces = (bytes + piece - 1) / piece;
+  const size_t size = piece_bytes(bytes, num_threads), num_pieces = (bytes + size - 1) / size;
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // of the thread that has set `failed`
   run_together(int(std::min(size_t(num_threads), num_pieces)), [&] {
     try {
       const CurrentDevice current(device_);
-      for (size_t i; !failed.load(std::memory_order_relaxed) && (i = next.fetch_add(1)) < num_pieces;) {
-        const size_t at = i * piece;
-        send(static_cast<char *>(to) + at, static_cast<const char *>(from) + at, std::min(piece, bytes - at), stream);
-      }
+      for (size_t i; !failed.load(std::memory_order_relaxed) && (i = next.fetch_add(1)) < num_pieces;)
+        with_piece(stream, [&](Piece &piece) { fn(piece, i * size, std::min(size, bytes - i * size)); });
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
     }
@@ -68,32 +68,48 @@ bool PinnedRing::copy(void *to, const void *from, size_t bytes, cudaStream_t str
   return true;
 }
 
-// Pieces that belong together may be enqueued in any order.
-void PinnedRing::send(char *to, const char *from, size_t bytes, cudaStream_t stream) {
+template <typename Fn>
+void PinnedRing::with_piece(cudaStream_t stream, const Fn &fn) {
   std::list<Piece> own;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     put_back_.wait(lock, [this] { return !pieces_.empty(); });
     own.splice(own.begin(), pieces_, pieces_.begin());
   }
-  Piece &piece = own.front();
   const auto put_back = [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     pieces_.splice(pieces_.end(), own);
     put_back_.notify_one();
   };
   try {
-    if (piece.was_used) piece.fetched.wait();
-    std::memcpy(piece.data, from, bytes);
-    CUDA_CHECK(cudaMemcpyAsync(to, piece.data, bytes, cudaMemcpyHostToDevice, stream));
-    piece.fetched.record(stream);
-    piece.was_used = true;
+    Piece &piece = own.front();
+    if (piece.was_used) piece.free.wait();
+    fn(piece);
   } catch (...) {
     if (cudaStreamSynchronize(stream) != cudaSuccess) cudaGetLastError();  // its event may not cover the last copy
     put_back();
     throw;
   }
   put_back();
+}
+
+bool PinnedRing::upload(void *to, const void *from, size_t bytes, cudaStream_t stream) {
+  return for_pieces(bytes, stream, [&](Piece &piece, size_t at, size_t size) {
+    std::memcpy(piece.data, static_cast<const char *>(from) + at, size);
+    CUDA_CHECK(cudaMemcpyAsync(static_cast<char *>(to) + at, piece.data, size, cudaMemcpyHostToDevice, stream));
+    piece.record(stream);
+  });
+}
+
+// Waits first: helpers that others need would wait for the stream otherwise.
+bool PinnedRing::download(void *to, const void *from, size_t bytes, cudaStream_t stream) {
+  CUDA_CHECK(cudaStreamSynchronize(stream));
+  return for_pieces(bytes, stream, [&](Piece &piece, size_t at, size_t size) {
+    CUDA_CHECK(cudaMemcpyAsync(piece.data, static_cast<const char *>(from) + at, size, cudaMemcpyDeviceToHost, stream));
+    piece.record(stream);
+    piece.free.wait();
+    std::memcpy(static_cast<char *>(to) + at, piece.data, size);
+  });
 }
 
 AheadUploads::~AheadUploads() {
@@ -110,7 +126,7 @@ bool AheadUploads::copy(void *to, const void *from, size_t bytes, cudaStream_t s
   if (!arrival) return false;
   if (!arrival->is_free()) CUDA_CHECK(cudaStreamWaitEvent(stream_, arrival->passed_on.handle(), 0));
   try {
-    if (!ring_.copy(arrival->data, from, bytes, stream_)) return false;
+    if (!ring_.upload(arrival->data, from, bytes, stream_)) return false;
     arrival->arrived.record(stream_);
     CUDA_CHECK(cudaStreamWaitEvent(stream, arrival->arrived.handle(), 0));
   } catch (...) {  // no event covers what was enqueued

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large copies from pageable host memory to a device. Several threads copy the bytes into pieces of pinned memory, from
-// which the device fetches them meanwhile; the call returns when the source has been read. While a queue computes, the
-// bytes go into another array of the device first, so that a batch arrives during the step before it. Used by
-// cuda_queue.cc.
+// Large copies between pageable host memory and a device. Several threads copy the bytes into pieces of pinned memory,
+// from which the device fetches them meanwhile, or the other way round. While a queue computes, bytes for the device go
+// into another array there first, so that a batch arrives during the step before it. Used by cuda_queue.cc.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,29 +17,37 @@
 
 namespace cohort {
 
-// The pinned pieces of one device, pinned at the first copy. Safe to use from any thread.
+// The pinned pieces of one device, pinned at the first copy. Safe to use from any thread. Copies are in the order of a
+// stream, and return false if there is no pinned memory, with nothing enqueued. If they throw, a part may have been
+// enqueued.
 class PinnedRing {
  public:
   explicit PinnedRing(int device) : device_(device) {}
-  // Copies in the order of the stream, and returns when `from` has been read. False: there is no pinned memory, and
-  // nothing has been enqueued. If it throws, a part may have been enqueued.
-  bool copy(void *to, const void *from, size_t bytes, cudaStream_t stream);
+  bool upload(void *to, const void *from, size_t bytes, cudaStream_t stream);    // returns when `from` has been read
+  bool download(void *to, const void *from, size_t bytes, cudaStream_t stream);  // returns when `to` has been written
 
  private:
   struct Piece {
     char *data;
-    CudaEvent fetched;      // the device no longer reads it
+    CudaEvent free;         // the device no longer uses it
     bool was_used = false;  // the event has been recorded
-    Piece(char *at, int device) : data(at), fetched(device) {}
+    Piece(char *at, int device) : data(at), free(device) {}
+    void record(cudaStream_t stream) {
+      free.record(stream);
+      was_used = true;
+    }
   };
   bool pin();
-  void send(char *to, const char *from, size_t bytes, cudaStream_t stream);
+  template <typename Fn>
+  bool for_pieces(size_t bytes, cudaStream_t stream, const Fn &fn);
+  template <typename Fn>
+  void with_piece(cudaStream_t stream, const Fn &fn);
 
   const int device_;
   std::mutex mutex_;                  // guards the members below
   std::condition_variable put_back_;  // pieces_ is not empty
   std::shared_ptr<void> memory_;      // null until it is needed
-  std::list<Piece> pieces_;           // that no thread fills; the one fetched first comes first
+  std::list<Piece> pieces_;           // that no thread uses; the one used longest ago comes first
   bool has_warned_ = false;
 };
 
