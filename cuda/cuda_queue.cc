@@ -33,7 +33,7 @@ CudaQueue::CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, PinnedRin
       fault_(label_to_fail()),
       replays_(read_setting(kCudaGraphs) != "0" && fault_.empty()),
       pending_(std::make_shared<PendingWork>(id)),
-      ahead_(pool, ring, id) {
+      staged_(pool, ring, id) {
   const CurrentDevice current(id_);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
 }
@@ -214,7 +214,7 @@ void CudaQueue::upload(void *to, const void *from, size_t bytes, std::shared_ptr
     }
   } else {
     computes_ = computes_ && !stream_is_idle();
-    if (computes_ && ahead_.copy(to, from, bytes, stream_)) return;
+    if (computes_ && staged_.copy(to, from, bytes, stream_)) return;
     if (ring_.upload(to, from, bytes, stream_)) return;
   }
   CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));

@@ -63,7 +63,7 @@ class CudaQueue final : public Queue {
   InputError *input_error_ = nullptr;  // device memory, shared by all programs; null until first needed
   const std::shared_ptr<PendingWork> pending_;
   bool computes_ = false;  // a program that is run again and again may not be done
-  AheadUploads ahead_;
+  StagedUploads staged_;
 };
 
 }  // namespace cohort

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t(2) << 20, kLeastPiece = size_t(64) << 10, kPage = 4096;
 constexpr int kNumPieces = 16;
-constexpr size_t kMostAhead = size_t(1) << 30;  // device memory in which the uploads of one queue arrive
+constexpr size_t kMostStaging = size_t(1) << 30;  // device memory in the staging arrays of one queue
 
 // Pieces small enough that all threads have some, and large enough for the bus.
 size_t piece_bytes(size_t bytes, int num_threads) {
@@ -112,66 +112,67 @@ bool PinnedRing::download(void *to, const void *from, size_t bytes, cudaStream_t
   });
 }
 
-AheadUploads::~AheadUploads() {
+StagedUploads::~StagedUploads() {
   if (!stream_) return;
   const CurrentDevice current(id_, std::nothrow);
   if (cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
   cudaStreamDestroy(stream_);
-  for (const Arrival &arrival : arrivals_) pool_.give_back(arrival.data);
+  for (const StagingArray &array : arrays_) pool_.give_back(array.data);
 }
 
-bool AheadUploads::copy(void *to, const void *from, size_t bytes, cudaStream_t stream) {
+bool StagedUploads::copy(void *to, const void *from, size_t bytes, cudaStream_t stream) {
   if (!stream_) CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-  Arrival *const arrival = find(to, bytes);
-  if (!arrival) return false;
-  if (!arrival->is_free()) CUDA_CHECK(cudaStreamWaitEvent(stream_, arrival->passed_on.handle(), 0));
+  StagingArray *const array = find(to, bytes);
+  if (!array) return false;
+  if (!array->is_free()) CUDA_CHECK(cudaStreamWaitEvent(stream_, array->emptied.handle(), 0));
   try {
-    if (!ring_.upload(arrival->data, from, bytes, stream_)) return false;
-    arrival->arrived.record(stream_);
-    CUDA_CHECK(cudaStreamWaitEvent(stream, arrival->arrived.handle(), 0));
+    if (!ring_.upload(array->data, from, bytes, stream_)) return false;
+    array->filled.record(stream_);
+    CUDA_CHECK(cudaStreamWaitEvent(stream, array->filled.handle(), 0));
   } catch (...) {  // no event covers what was enqueued
     if (cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
     throw;
   }
-  CUDA_CHECK(cudaMemcpyAsync(to, arrival->data, bytes, cudaMemcpyDeviceToDevice, stream));
-  arrival->passed_on.record(stream);
-  arrival->was_used = true;
+  CUDA_CHECK(cudaMemcpyAsync(to, array->data, bytes, cudaMemcpyDeviceToDevice, stream));
+  array->emptied.record(stream);
+  array->was_used = true;
   return true;
 }
 
-// A batch takes the array of the batch before it; other copies take one that is free, or a new one.
-AheadUploads::Arrival *AheadUploads::find(const void *to, size_t bytes) {
-  const auto fits = [bytes](const Arrival &a) { return a.bytes >= bytes && a.bytes / 2 <= bytes; };
-  for (Arrival &arrival : arrivals_)
-    if (arrival.to == to && fits(arrival)) return &arrival;
-  for (Arrival &arrival : arrivals_) {
-    if (!fits(arrival) || !arrival.is_free()) continue;
-    arrival.to = to;
-    return &arrival;
+// A batch takes the array of the batch before it, even if it has to wait for that; other copies take one that is free,
+// or a new one.
+StagedUploads::StagingArray *StagedUploads::find(const void *to, size_t bytes) {
+  const auto fits = [bytes](const StagingArray &a) { return a.bytes >= bytes && a.bytes / 2 <= bytes; };
+  for (StagingArray &array : arrays_)
+    if (array.to == to && fits(array)) return &array;
+  for (StagingArray &array : arrays_) {
+    if (!fits(array) || !array.is_free()) continue;
+    array.to = to;
+    return &array;
   }
   return add(to, bytes);
 }
 
 // Null: the limit is reached, or the device is full.
-AheadUploads::Arrival *AheadUploads::add(const void *to, size_t bytes) {
-  for (auto next = arrivals_.begin(); next != arrivals_.end() && bytes_ + bytes > kMostAhead;) {
-    const auto arrival = next++;
-    if (!arrival->is_free()) continue;
-    pool_.give_back(arrival->data);
-    bytes_ -= arrival->bytes;
-    arrivals_.erase(arrival);
+StagedUploads::StagingArray *StagedUploads::add(const void *to, size_t bytes) {
+  for (auto next = arrays_.begin(); next != arrays_.end() && bytes_ + bytes > kMostStaging;) {
+    const auto array = next++;
+    if (!array->is_free()) continue;
+    pool_.give_back(array->data);
+    bytes_ -= array->bytes;
+    arrays_.erase(array);
   }
-  if (bytes_ + bytes > kMostAhead) return nullptr;
-  arrivals_.emplace_back(to, bytes, id_);
+  if (bytes_ + bytes > kMostStaging) return nullptr;
+  arrays_.emplace_back(to, bytes, id_);
   try {
-    arrivals_.back().data = pool_.take(bytes);
+    arrays_.back().data = pool_.take(bytes);
   } catch (const Error &error) {
-    arrivals_.pop_back();
+    arrays_.pop_back();
     if (error.code() == Code::kOutOfMemory) return nullptr;
     throw;
   }
   bytes_ += bytes;
-  return &arrivals_.back();
+  return &arrays_.back();
 }
 
 }  // namespace cohort

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large copies between pageable host memory and a device. Several threads copy the bytes into pieces of pinned memory,
 // from which the device fetches them meanwhile, or the other way round. While a queue computes, bytes for the device go
-// into another array there first, so that a batch arrives during the step before it. Used by cuda_queue.cc.
+// through a staging array there, so that a batch arrives during the step before it. Used by cuda_queue.cc.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -51,36 +51,39 @@ class PinnedRing {
   bool has_warned_ = false;
 };
 
-// The arrays of one queue in which its uploads arrive while it computes. Used by the thread that enqueues.
-class AheadUploads {
+// Uploads of one queue while it computes: a stream of their own fills a staging array, which the queue's stream copies
+// to the target. Used by the thread that enqueues.
+class StagedUploads {
  public:
-  AheadUploads(DevicePool &pool, PinnedRing &ring, int id) : pool_(pool), ring_(ring), id_(id) {}
-  ~AheadUploads();  // after the queue's stream has finished
-  AheadUploads(const AheadUploads &) = delete;
-  AheadUploads &operator=(const AheadUploads &) = delete;
+  StagedUploads(DevicePool &pool, PinnedRing &ring, int id) : pool_(pool), ring_(ring), id_(id) {}
+  ~StagedUploads();  // after the queue's stream has finished
+  StagedUploads(const StagedUploads &) = delete;
+  StagedUploads &operator=(const StagedUploads &) = delete;
 
   // Copies in the order of the queue's `stream`, but has the bytes on the device before the stream has come to it.
-  // False: there is no memory for it, and nothing has been enqueued. If it throws, the stream may use the array.
+  // False: there is no memory for it, and nothing has been enqueued. If it throws, `stream` may still use a staging
+  // array.
   bool copy(void *to, const void *from, size_t bytes, cudaStream_t stream);
 
  private:
-  struct Arrival {
-    const void *to;  // where its bytes went last
+  struct StagingArray {
+    const void *to;  // the last target
     void *data = nullptr;
     const size_t bytes;
-    CudaEvent arrived, passed_on;
-    bool was_used = false;  // the events have been recorded
-    Arrival(const void *whose, size_t size, int device) : to(whose), bytes(size), arrived(device), passed_on(device) {}
-    bool is_free() const { return !was_used || passed_on.over(); }
+    CudaEvent filled, emptied;  // the bytes have come; they have gone to the target
+    bool was_used = false;      // the events have been recorded
+    StagingArray(const void *whose, size_t size, int device)
+        : to(whose), bytes(size), filled(device), emptied(device) {}
+    bool is_free() const { return !was_used || emptied.over(); }
   };
-  Arrival *find(const void *to, size_t bytes);
-  Arrival *add(const void *to, size_t bytes);
+  StagingArray *find(const void *to, size_t bytes);
+  StagingArray *add(const void *to, size_t bytes);
 
   DevicePool &pool_;
   PinnedRing &ring_;
   const int id_;
   cudaStream_t stream_ = nullptr;  // null until it is needed
-  std::list<Arrival> arrivals_;
+  std::list<StagingArray> arrays_;
   size_t bytes_ = 0;  // of all of them
 };
 

@@ -101,7 +101,7 @@ TEST(a_source_may_change_as_soon_as_the_call_has_returned) {
           if (busy) line.be_busy();
           const size_t before = in_use(0);
           line.upload(source.data() + 1, bytes, at);
-          // While the queue computes, the bytes arrive in an array of their own.
+          // While the queue computes, the bytes go through a staging array.
           if (seed == 2) CHECK_EQ(in_use(0) - before, busy && bytes > 256 * kKilo ? bytes : 0);
           std::fill(source.begin(), source.end(), 0);
           line.download(back.data(), bytes, at);
@@ -181,7 +181,7 @@ TEST(copies_to_the_host_of_any_size_are_whole) {
   CHECK_EQ(std::string(reports()), "");
 }
 
-TEST(an_array_of_arrival_serves_each_batch_in_turn) {
+TEST(a_staging_array_serves_each_batch_in_turn) {
   seed_anew(2);
   Line line(kGpu0, 8 * kMega);
   line.be_busy();
