@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
+#include <thread>
 
 #include "cuda/cuda_check.hpp"
 #include "cuda/cuda_context.hpp"
@@ -16,7 +18,8 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t(2) << 20, kLeastPiece = size_t(64) << 10, kPage = 4096;
 constexpr int kNumPieces = 16;
-constexpr size_t kMostStaging = size_t(1) << 30;  // device memory in the staging arrays of one queue
+constexpr std::chrono::microseconds kPollInterval{20};  // the device fetches a piece in about 40
+constexpr size_t kMostStaging = size_t(1) << 30;        // device memory in the staging arrays of one queue
 
 // Pieces small enough that all threads have some, and large enough for the bus.
 size_t piece_bytes(size_t bytes, int num_threads) {
@@ -83,7 +86,8 @@ void PinnedRing::with_piece(cudaStream_t stream, const Fn &fn) {
   };
   try {
     Piece &piece = own.front();
-    if (piece.was_used) piece.free.wait();
+    // CudaEvent::wait() would keep several processors busy for as long as the stream is behind.
+    while (piece.was_used && !piece.free.over()) std::this_thread::sleep_for(kPollInterval);
     fn(piece);
   } catch (...) {
     if (cudaStreamSynchronize(stream) != cudaSuccess) cudaGetLastError();  // its event may not cover the last copy
