@@ -27,6 +27,8 @@ struct Cudnn {
   };
   enum DataType : int { kFloat = 0, kHalf = 2, kBfloat16 = 9 };
   enum ConvolutionMode : int { kCrossCorrelation = 1 };
+  enum PointwiseMode : int { kAdd = 0, kRelu = 100 };
+  enum NanPropagation : int { kPropagateNan = 1 };
   enum HeuristicMode : int { kFallback = 2, kModeA = 3 };  // fallback: further engines
   // Numerical notes of an engine; the ones that are not listed are reported by number.
   enum Note : int {
@@ -37,6 +39,7 @@ struct Cudnn {
     kStrictNanPropagation = 9,
   };
   enum DescriptorType : int {
+    kPointwise = 0,
     kConvolution = 1,
     kEngine = 2,
     kEngineConfig = 3,
@@ -45,6 +48,7 @@ struct Cudnn {
     kForward = 10,
     kBackwardFilter = 11,
     kBackwardData = 12,
+    kPointwiseOperation = 13,
     kOperationGraph = 15,
     kVariantPack = 16,
     kTensor = 17,
@@ -53,16 +57,22 @@ struct Cudnn {
   enum AttributeType : int {
     kHandleType = 0,
     kDataTypeType = 1,
+    kBooleanType = 2,
     kInt64Type = 3,
     kFloatType = 4,
     kPointerType = 6,
     kConvolutionModeType = 7,
     kHeuristicModeType = 8,
+    kNanPropagationType = 10,
     kNoteType = 11,
+    kPointwiseModeType = 14,
     kDescriptorType = 15,
     kCharType = 24,
   };
   enum Attribute : int {
+    kPointwiseMode = 0,
+    kPointwiseComputeType = 1,
+    kPointwiseNanPropagation = 2,
     kConvolutionComputeType = 100,
     kConvolutionConvolutionMode = 101,
     kConvolutionDilations = 102,
@@ -97,6 +107,10 @@ struct Cudnn {
     kFilterFilters = 715,
     kFilterData = 716,
     kFilterResult = 717,
+    kPointwiseDescriptor = 750,
+    kPointwiseInput = 751,
+    kPointwiseSecondInput = 752,
+    kPointwiseOutput = 753,
     kGraphHandle = 800,
     kGraphOperations = 801,
     kTensorAlignment = 900,
@@ -104,6 +118,7 @@ struct Cudnn {
     kTensorDimensions = 902,
     kTensorStrides = 903,
     kTensorId = 906,
+    kTensorIsVirtual = 907,
     kPackIds = 1000,
     kPackPointers = 1001,
     kPackWorkspace = 1003,

@@ -14,6 +14,7 @@
 #include "cuda/op/batch_chunks.hpp"
 #include "cuda/op/channel_sums.cuh"
 #include "cuda/op/columns.cuh"
+#include "cuda/op/finish_sums.hpp"
 #include "cuda/op/matrix_product.hpp"
 #include "device/kernel_table.hpp"
 #include "op/convolution.hpp"
@@ -523,6 +524,8 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
 
 template <typename A, bool kBackward>
 std::string refuses(const StepSpec &spec) {
+  const std::string why = refuses_post(spec, !spec.attrs_as<A>().no_bias);
+  if (!why.empty()) return why;
   const ConvolutionSizes s = sizes_of(spec, spec.attrs_as<A>(), kBackward);
   const Geometry g(s, spec.inputs[0].dtype);
   const int64_t data = s.groups * s.in_channels * volume(s.in), result = s.groups * s.out_channels * volume(s.out);
@@ -553,14 +556,15 @@ std::string refuses(const StepSpec &spec) {
   return "";
 }
 
-#define COHORT_COLUMNS(op, kernel, attrs, backward) \
-  COHORT_KERNEL_BY(cuda, op, make<kernel, attrs>)   \
-      .named("columns")                             \
-      .one_dtype(kFloatTypes)                       \
-      .when(refuses<attrs, backward>)               \
+#define COHORT_COLUMNS(op, kernel, attrs, backward)              \
+  COHORT_KERNEL_BY(cuda, op, with_post_ops<make<kernel, attrs>>) \
+      .named("columns")                                          \
+      .one_dtype(kFloatTypes)                                    \
+      .when(refuses<attrs, backward>)                            \
       .preference(1)
 
-COHORT_COLUMNS(Convolution, ForwardColumns, ConvolutionAttrs, false);
+COHORT_COLUMNS(Convolution, ForwardColumns, ConvolutionAttrs, false)
+    .fuses({PostOp::Kind::kActivation, PostOp::Kind::kSum});
 COHORT_COLUMNS(_backward_Convolution, BackwardColumns, ConvolutionAttrs, true);
 COHORT_COLUMNS(Deconvolution, ForwardColumns, DeconvolutionAttrs, false);
 COHORT_COLUMNS(_backward_Deconvolution, BackwardColumns, DeconvolutionAttrs, true);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/op/convolution_tiles.hpp"
+#include "cuda/op/finish_sums.hpp"
 #include "cuda/op/gathered_product.cuh"
 #include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
@@ -379,8 +380,14 @@ class ConvolutionBackwardCuda final : public Kernel {
   ConvolutionSizes sizes_;
 };
 
+std::string refuses(const StepSpec &spec) { return refuses_post(spec, !spec.attrs_as<ConvolutionAttrs>().no_bias); }
+
 // Named, and so not treated as plain loops: in 16 bits they and the steps after them move half as many bytes.
-COHORT_KERNEL_BY(cuda, Convolution, make_tiles<ConvolutionCuda>).named("tiles").dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, Convolution, with_post_ops<make_tiles<ConvolutionCuda>>)
+    .named("tiles")
+    .dtypes(kFloatTypes)
+    .when(refuses)
+    .fuses({PostOp::Kind::kActivation, PostOp::Kind::kSum});
 COHORT_KERNEL_BY(cuda, _backward_Convolution, make_tiles<ConvolutionBackwardCuda>).named("tiles").dtypes(kFloatTypes);
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "cuda/cuda_layout.hpp"
 #include "cuda/op/channel_sums.cuh"
 #include "cuda/op/convolution_plan.hpp"
+#include "cuda/op/finish_sums.hpp"
 #include "device/kernel_table.hpp"
 #include "op/convolution.hpp"
 #include "op/deconvolution.hpp"
@@ -60,11 +61,11 @@ class SharedPlan {
 
   bool is_there() const { return plan_ != nullptr; }
   size_t workspace_bytes() const { return plan_->workspace_bytes(); }
-  void run(const void *data, const void *filters, const void *result, void *workspace, void *stream) const {
+  void run(const ConvolutionArrays &arrays, void *workspace, void *stream) const {
     use_code(&used_, [&] {
       const std::lock_guard<std::mutex> held(on_.mutex);
       set_stream(stream);
-      plan_->run(on_.handle, data, filters, result, workspace);
+      plan_->run(on_.handle, arrays, workspace);
     });
   }
 
@@ -82,7 +83,9 @@ class SharedPlan {
 std::vector<int64_t> key_of(const ConvolutionProblem &p) {
   std::vector<int64_t> key(5 + sizeof p.sizes / sizeof(int64_t));
   key[0] = CurrentDevice::id();
-  key[1] = int64_t(p.of) << 32 | int64_t(p.dtype) << 16 | int64_t(p.tf32);
+  const ConvolutionEpilogue &e = p.epilogue;
+  const int64_t epilogue = int64_t(e.addend) << 2 | int64_t(e.bias) << 1 | int64_t(e.relu);
+  key[1] = int64_t(p.of) << 32 | int64_t(p.dtype) << 16 | epilogue << 1 | int64_t(p.tf32);
   key[2] = p.num_axes, key[3] = int64_t(p.alignment), key[4] = int64_t(p.most_workspace);
   static_assert(sizeof p.sizes % sizeof(int64_t) == 0);
   std::memcpy(key.data() + 5, &p.sizes, sizeof p.sizes);
@@ -128,12 +131,14 @@ size_t most_workspace(const ConvolutionSizes &s, Dtype dtype) {
 class CudnnConvolution {
  public:
   // If cuDNN has no plan, there is none afterwards, and *why gives the reason.
-  CudnnConvolution(const StepSpec &spec, ConvolutionProblem::Of of, const ConvolutionSizes &sizes, std::string *why) {
+  CudnnConvolution(const StepSpec &spec, ConvolutionProblem::Of of, const ConvolutionSizes &sizes,
+                   const ConvolutionEpilogue &epilogue, std::string *why) {
     const Cudnn *const cudnn = find_cudnn(why);
     if (!cudnn) return;
     const Dtype dtype = spec.inputs[0].dtype;
     ConvolutionProblem problem{
-        of, dtype, spec.tf32, spec.inputs[0].shape.rank() - 2, kAlignment, most_workspace(sizes, dtype), sizes};
+        of,    dtype,   spec.tf32, spec.inputs[0].shape.rank() - 2, kAlignment, most_workspace(sizes, dtype),
+        sizes, epilogue};
     aligned_ = plan_of(*cudnn, problem, why);
     if (!aligned_) return;
     // So seldom used that it is not to take more memory.
@@ -145,10 +150,10 @@ class CudnnConvolution {
   size_t scratch_bytes() const {
     return std::max(aligned_->workspace_bytes(), any_->workspace_bytes()) + kWorkspaceAlignment;
   }
-  void run(const void *data, const void *filters, const void *result, void *scratch, const Lane &lane) const {
+  void run(const ConvolutionArrays &a, void *scratch, const Lane &lane) const {
     const uintptr_t at = (reinterpret_cast<uintptr_t>(scratch) + kWorkspaceAlignment - 1) & ~(kWorkspaceAlignment - 1);
-    const SharedPlan &plan = can_be_vectors({data, filters, result}) ? *aligned_ : *any_;
-    plan.run(data, filters, result, reinterpret_cast<void *>(at), lane.stream);
+    const SharedPlan &plan = can_be_vectors({a.data, a.filters, a.result, a.addend, a.bias}) ? *aligned_ : *any_;
+    plan.run(a, reinterpret_cast<void *>(at), lane.stream);
   }
 
  private:
@@ -172,7 +177,7 @@ ConvolutionSizes sizes_of(const StepSpec &spec, bool of_deconvolution, bool as_c
                            as_channels_last || channels_last(a.layout));
 }
 
-// Sets the layouts of images and filters, which are all arrays but those of the bias.
+// Sets the layouts of images and filters, which are all arrays but that of the bias.
 void set_layouts(StepSpec *spec, bool as_channels_last) {
   const int rank = spec->inputs[0].shape.rank();
   for (std::vector<TensorSpec> *list : {&spec->inputs, &spec->outputs}) {
@@ -182,18 +187,6 @@ void set_layouts(StepSpec *spec, bool as_channels_last) {
   }
 }
 
-// Adds the bias of its channel to each element of an array with the sizes of a convolution's result or, with of_data,
-// of its data.
-void add_to_channels(const ConvolutionSizes &s, bool of_data, const Elements &bias, const Elements &values,
-                     const Lane &lane) {
-  const int64_t channels = s.groups * (of_data ? s.in_channels : s.out_channels);
-  const int64_t channel_step = of_data ? s.in_channel_step : s.out_channel_step;
-  const int64_t count = s.batch * channels * convolution::volume(of_data ? s.in : s.out);
-  for_each(lane, count, [=] __device__(int64_t i) {
-    store(values, i, load<float>(values, i) + load<float>(bias, i / channel_step % channels));
-  });
-}
-
 // Tensor cores prefer channels last. Computations without them keep the layout of the data.
 bool likes_channels_last(const StepSpec &spec, const TensorSpec &data) {
   return dtype_size(data.dtype) == 2 || spec.tf32 || lies_channels_last(data);
@@ -201,34 +194,53 @@ bool likes_channels_last(const StepSpec &spec, const TensorSpec &data) {
 
 template <bool kOfDeconvolution>
 class CudnnForward final : public Kernel {
+  using Attrs = std::conditional_t<kOfDeconvolution, DeconvolutionAttrs, ConvolutionAttrs>;
+
  public:
   CudnnForward(StepSpec &spec, bool as_channels_last, std::string *why)
       : dtype_(spec.inputs[0].dtype),
-        has_bias_(spec.inputs.size() > 2),
+        end_(spec.post),
+        has_bias_(!spec.attrs_as<Attrs>().no_bias),
         as_channels_last_(as_channels_last),
         sizes_(sizes_of(spec, kOfDeconvolution, as_channels_last, spec.inputs[0].shape, spec.inputs[1].shape,
                         spec.outputs[0].shape)),
-        convolution_(spec, kOfDeconvolution ? ConvolutionProblem::kDataGradient : ConvolutionProblem::kResult, sizes_,
-                     why) {
-    if (is_there()) spec.scratch_bytes = convolution_.scratch_bytes();
+        count_(spec.outputs[0].shape.size()) {
+    constexpr auto kOf = kOfDeconvolution ? ConvolutionProblem::kDataGradient : ConvolutionProblem::kResult;
+    // In full float32, bias and post-operations are a pass of their own: no engine is lost that way.
+    const bool by_tensor_cores = dtype_size(dtype_) == 2 || spec.tf32;
+    const bool may_be_graph = !kOfDeconvolution && has_bias_ && by_tensor_cores;
+    if (may_be_graph) convolution_.emplace(spec, kOf, sizes_, ConvolutionEpilogue{end_.addend, true, end_.relu}, why);
+    // Where a graph has no engine, a bias could only be added to what has been rounded to 16 bits.
+    finishes_ = !is_there() && (has_bias_ || !spec.post.empty());
+    if (!is_there() && !(has_bias_ && dtype_size(dtype_) == 2))
+      convolution_.emplace(spec, kOf, sizes_, ConvolutionEpilogue{}, why);
+    if (is_there()) spec.scratch_bytes = convolution_->scratch_bytes();
   }
   static bool may_be_channels_last(const StepSpec &spec) { return likes_channels_last(spec, spec.inputs[0]); }
-  bool is_there() const { return convolution_.is_there(); }
+  bool is_there() const { return convolution_ && convolution_->is_there(); }
   bool is_channels_last() const { return as_channels_last_; }
   void run(const Args &args, const Lane &lane) const override {
     const void *const data = args.inputs[0], *const made = args.outputs[0];
-    convolution_.run(kOfDeconvolution ? made : data, args.inputs[1], kOfDeconvolution ? data : made, args.scratch,
-                     lane);
-    if (!has_bias_) return;
-    add_to_channels(sizes_, kOfDeconvolution, elements_of(args.inputs[2], dtype_), elements_of(args.outputs[0], dtype_),
-                    lane);
+    const void *const bias = has_bias_ ? args.inputs[2] : nullptr;
+    const void *const addend = end_.addend ? args.inputs[has_bias_ ? 3 : 2] : nullptr;
+    ConvolutionArrays arrays{kOfDeconvolution ? made : data, args.inputs[1], kOfDeconvolution ? data : made};
+    if (!finishes_) arrays.addend = addend, arrays.bias = bias;
+    convolution_->run(arrays, args.scratch, lane);
+    if (!finishes_) return;
+    const int64_t channels = sizes_.groups * (kOfDeconvolution ? sizes_.in_channels : sizes_.out_channels);
+    const int64_t inner = kOfDeconvolution ? sizes_.in_channel_step : sizes_.out_channel_step;
+    finish_sums(lane,
+                {args.outputs[0], args.outputs[0], dtype_, dtype_, count_, addend, bias, end_.relu, channels, inner});
   }
 
  private:
   const Dtype dtype_;
+  const LayerEnd end_;
   const bool has_bias_, as_channels_last_;
   const ConvolutionSizes sizes_;
-  const CudnnConvolution convolution_;
+  const int64_t count_;
+  std::optional<CudnnConvolution> convolution_;
+  bool finishes_ = false;  // a pass of our own adds bias and addend, and applies relu
 };
 
 // Inputs: head gradient, data, weight.
@@ -242,7 +254,7 @@ class CudnnBackward final : public Kernel {
     size_t scratch = 0;
     const auto find = [&](size_t output, ConvolutionProblem::Of of, std::optional<CudnnConvolution> *found) {
       if (!spec.wanted[output] || !is_there_) return;
-      found->emplace(spec, of, sizes_, why);
+      found->emplace(spec, of, sizes_, ConvolutionEpilogue{}, why);
       is_there_ = (*found)->is_there();
       if (is_there_) scratch = std::max(scratch, (*found)->scratch_bytes());
     };
@@ -264,11 +276,11 @@ class CudnnBackward final : public Kernel {
     const void *const head = args.inputs[0], *const data = args.inputs[1];
     if (data_gradient_) {
       const void *const made = args.outputs[0];
-      data_gradient_->run(kOfDeconvolution ? head : made, args.inputs[2], kOfDeconvolution ? made : head, args.scratch,
-                          lane);
+      data_gradient_->run({kOfDeconvolution ? head : made, args.inputs[2], kOfDeconvolution ? made : head},
+                          args.scratch, lane);
     }
     if (filter_gradient_) {
-      filter_gradient_->run(kOfDeconvolution ? head : data, args.outputs[1], kOfDeconvolution ? data : head,
+      filter_gradient_->run({kOfDeconvolution ? head : data, args.outputs[1], kOfDeconvolution ? data : head},
                             args.scratch, lane);
     }
     if (bias_gradient_) {
@@ -297,9 +309,14 @@ std::string refusal(const StepSpec &spec) {
   return why;
 }
 
-// The bias is added after the result has been rounded to its type.
-std::string forward_refusal(const StepSpec &spec) {
-  if (spec.inputs.size() > 2 && dtype_size(spec.outputs[0].dtype) == 2) {
+std::string convolution_refusal(const StepSpec &spec) {
+  const std::string why = refuses_post(spec, !spec.attrs_as<ConvolutionAttrs>().no_bias);
+  return why.empty() ? refusal(spec) : why;
+}
+
+// cuDNN has no graph of a gradient of data and a bias.
+std::string deconvolution_refusal(const StepSpec &spec) {
+  if (!spec.attrs_as<DeconvolutionAttrs>().no_bias && dtype_size(spec.outputs[0].dtype) == 2) {
     return "a result of 16 bits with a bias would be rounded twice";
   }
   return refusal(spec);
@@ -326,9 +343,10 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
       .when(why_not)                                                \
       .any_layout()                                                 \
       .preference(2)
-COHORT_CUDNN_KERNEL(Convolution, forward_refusal, CudnnForward<false>, ConvolutionAttrs);
+COHORT_CUDNN_KERNEL(Convolution, convolution_refusal, CudnnForward<false>, ConvolutionAttrs)
+    .fuses({PostOp::Kind::kActivation, PostOp::Kind::kSum});
 COHORT_CUDNN_KERNEL(_backward_Convolution, refusal, CudnnBackward<false>, ConvolutionAttrs);
-COHORT_CUDNN_KERNEL(Deconvolution, forward_refusal, CudnnForward<true>, DeconvolutionAttrs);
+COHORT_CUDNN_KERNEL(Deconvolution, deconvolution_refusal, CudnnForward<true>, DeconvolutionAttrs);
 COHORT_CUDNN_KERNEL(_backward_Deconvolution, refusal, CudnnBackward<true>, DeconvolutionAttrs);
 
 }  // namespace

@@ -8,7 +8,9 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kIds[] = {1, 2, 3};  // of data, filters and result
+enum TensorIds : int64_t { kData = 1, kFilters, kResult, kAddend, kBias, kFirstVirtual };
+constexpr size_t kMostArrays = 5;
+constexpr int64_t kVirtualAlignment = 16;  // bytes
 
 int type_of(Dtype dtype) {
   return dtype == Dtype::kFloat16 ? Cudnn::kHalf : dtype == Dtype::kBfloat16 ? Cudnn::kBfloat16 : Cudnn::kFloat;
@@ -127,54 +129,104 @@ class ConvolutionPlan::Builder {
     return descriptor;
   }
 
-  CudnnDescriptor *tensor(const ConvolutionProblem &problem, int64_t id, const TensorExtent &extent) {
+  CudnnDescriptor *tensor(int type, int64_t alignment, int64_t id, const TensorExtent &extent, bool is_virtual) {
     CudnnDescriptor *const made = make(Cudnn::kTensor);
-    set(made, Cudnn::kTensorDataType, Cudnn::kDataTypeType, type_of(problem.dtype));
+    set(made, Cudnn::kTensorDataType, Cudnn::kDataTypeType, type);
     set(made, Cudnn::kTensorDimensions, extent.lengths);
     set(made, Cudnn::kTensorStrides, extent.strides);
     set(made, Cudnn::kTensorId, {id});
-    set(made, Cudnn::kTensorAlignment, {int64_t(problem.alignment)});
+    set(made, Cudnn::kTensorAlignment, {alignment});
+    if (is_virtual) set(made, Cudnn::kTensorIsVirtual, Cudnn::kBooleanType, 1, &is_virtual);
+    return finish(made);
+  }
+  CudnnDescriptor *array(const ConvolutionProblem &problem, int64_t id, const TensorExtent &extent) {
+    return tensor(type_of(problem.dtype), int64_t(problem.alignment), id, extent, /* is_virtual */ false);
+  }
+
+  CudnnDescriptor *convolution_of(const ConvolutionSizes &s, size_t num_axes) {
+    CudnnDescriptor *const made = make(Cudnn::kConvolution);
+    set(made, Cudnn::kConvolutionComputeType, Cudnn::kDataTypeType, Cudnn::kFloat);
+    set(made, Cudnn::kConvolutionConvolutionMode, Cudnn::kConvolutionModeType, Cudnn::kCrossCorrelation);
+    set(made, Cudnn::kConvolutionNumAxes, {int64_t(num_axes)});
+    set(made, Cudnn::kConvolutionDilations, last(s.dilate, num_axes));
+    set(made, Cudnn::kConvolutionStrides, last(s.stride, num_axes));
+    set(made, Cudnn::kConvolutionPrePaddings, last(s.pad, num_axes));
+    set(made, Cudnn::kConvolutionPostPaddings, last(s.pad, num_axes));
     return finish(made);
   }
 
-  // A graph of one operation.
+  CudnnDescriptor *pointwise(Cudnn::PointwiseMode mode, CudnnDescriptor *from, CudnnDescriptor *second,
+                             CudnnDescriptor *to) {
+    CudnnDescriptor *const what = make(Cudnn::kPointwise);
+    set(what, Cudnn::kPointwiseMode, Cudnn::kPointwiseModeType, mode);
+    set(what, Cudnn::kPointwiseComputeType, Cudnn::kDataTypeType, Cudnn::kFloat);
+    if (mode == Cudnn::kRelu)
+      set(what, Cudnn::kPointwiseNanPropagation, Cudnn::kNanPropagationType, Cudnn::kPropagateNan);
+    finish(what);
+    CudnnDescriptor *const operation = make(Cudnn::kPointwiseOperation);
+    set(operation, Cudnn::kPointwiseDescriptor, what);
+    set(operation, Cudnn::kPointwiseInput, from);
+    if (second) set(operation, Cudnn::kPointwiseSecondInput, second);
+    set(operation, Cudnn::kPointwiseOutput, to);
+    return finish(operation);
+  }
+
+  // A graph of the convolution and the operations of its epilogue. What lies between two operations is a virtual
+  // tensor of float32, which is never written to memory.
   CudnnDescriptor *describe(const ConvolutionProblem &problem) {
     const ConvolutionSizes &s = problem.sizes;
+    const ConvolutionEpilogue &epilogue = problem.epilogue;
     const auto n = size_t(std::max(problem.num_axes, 2));
-    CudnnDescriptor *const data =
-        tensor(problem, kIds[0],
-               extent_of(s.batch, s.groups * s.in_channels, s.in_batch_step, s.in_channel_step, s.in, s.in_step, n));
-    CudnnDescriptor *const filters = tensor(problem, kIds[1],
-                                            extent_of(s.groups * s.out_channels, s.in_channels, s.weight_out_step,
-                                                      s.weight_in_step, s.kernel, s.weight_step, n));
-    CudnnDescriptor *const result = tensor(
-        problem, kIds[2],
-        extent_of(s.batch, s.groups * s.out_channels, s.out_batch_step, s.out_channel_step, s.out, s.out_step, n));
+    const TensorExtent data =
+        extent_of(s.batch, s.groups * s.in_channels, s.in_batch_step, s.in_channel_step, s.in, s.in_step, n);
+    const TensorExtent filters = extent_of(s.groups * s.out_channels, s.in_channels, s.weight_out_step,
+                                           s.weight_in_step, s.kernel, s.weight_step, n);
+    const TensorExtent result =
+        extent_of(s.batch, s.groups * s.out_channels, s.out_batch_step, s.out_channel_step, s.out, s.out_step, n);
+    const bool of_data = problem.of == ConvolutionProblem::kDataGradient;
+    const TensorExtent &made = of_data ? data : result;  // what the epilogue applies to
 
-    CudnnDescriptor *const convolution = make(Cudnn::kConvolution);
-    set(convolution, Cudnn::kConvolutionComputeType, Cudnn::kDataTypeType, Cudnn::kFloat);
-    set(convolution, Cudnn::kConvolutionConvolutionMode, Cudnn::kConvolutionModeType, Cudnn::kCrossCorrelation);
-    set(convolution, Cudnn::kConvolutionNumAxes, {int64_t(n)});
-    set(convolution, Cudnn::kConvolutionDilations, last(s.dilate, n));
-    set(convolution, Cudnn::kConvolutionStrides, last(s.stride, n));
-    set(convolution, Cudnn::kConvolutionPrePaddings, last(s.pad, n));
-    set(convolution, Cudnn::kConvolutionPostPaddings, last(s.pad, n));
-    finish(convolution);
-
+    std::vector<CudnnDescriptor *> operations;
+    int num_left = int(epilogue.addend) + int(epilogue.bias) + int(epilogue.relu), num_virtual = 0;
+    const auto next_output = [&] {
+      if (num_left-- == 0) return array(problem, of_data ? kData : kResult, made);
+      return tensor(Cudnn::kFloat, kVirtualAlignment, kFirstVirtual + num_virtual++, made, /* is_virtual */ true);
+    };
+    const auto output_if = [&](bool is_output, int64_t id, const TensorExtent &extent) {
+      return is_output ? next_output() : array(problem, id, extent);
+    };
     const Operation names = operation_of(problem.of);
+    CudnnDescriptor *const from = output_if(of_data, kData, data);
+    CudnnDescriptor *const to = output_if(problem.of == ConvolutionProblem::kResult, kResult, result);
     const float one = 1, zero = 0;
-    CudnnDescriptor *const operation = make(names.type);
-    set(operation, names.alpha, Cudnn::kFloatType, 1, &one);
-    set(operation, names.beta, Cudnn::kFloatType, 1, &zero);
-    set(operation, names.convolution, convolution);
-    set(operation, names.data, data);
-    set(operation, names.filters, filters);
-    set(operation, names.result, result);
-    finish(operation);
+    CudnnDescriptor *const by = array(problem, kFilters, filters), *const convolution = convolution_of(s, n);
+    operations.push_back(make(names.type));
+    set(operations[0], names.alpha, Cudnn::kFloatType, 1, &one);
+    set(operations[0], names.beta, Cudnn::kFloatType, 1, &zero);
+    set(operations[0], names.convolution, convolution);
+    set(operations[0], names.data, from);
+    set(operations[0], names.filters, by);
+    set(operations[0], names.result, to);
+    finish(operations[0]);
+
+    CudnnDescriptor *current = of_data ? from : to;
+    const auto then = [&](Cudnn::PointwiseMode mode, CudnnDescriptor *second) {
+      CudnnDescriptor *const output = next_output();
+      operations.push_back(pointwise(mode, current, second, output));
+      current = output;
+    };
+    if (epilogue.addend) then(Cudnn::kAdd, array(problem, kAddend, made));
+    if (epilogue.bias) {
+      const int64_t channels = made.lengths[1];
+      TensorExtent bias{std::vector<int64_t>(n + 2, 1), std::vector<int64_t>(n + 2, channels)};
+      bias.lengths[1] = channels, bias.strides[1] = 1;
+      then(Cudnn::kAdd, array(problem, kBias, bias));
+    }
+    if (epilogue.relu) then(Cudnn::kRelu, nullptr);
 
     CudnnDescriptor *const graph = make(Cudnn::kOperationGraph);
     set_handle(graph, Cudnn::kGraphHandle);
-    set(graph, Cudnn::kGraphOperations, operation);
+    set(graph, Cudnn::kGraphOperations, Cudnn::kDescriptorType, int64_t(operations.size()), operations.data());
     return finish(graph);
   }
 
@@ -258,7 +310,7 @@ class ConvolutionPlan::Builder {
     }
     made_.all.push_back(std::move(config));
     made_.all.push_back(std::move(plan));
-    std::unique_ptr<ConvolutionPlan> found(new ConvolutionPlan(cudnn_, std::move(made_)));
+    std::unique_ptr<ConvolutionPlan> found(new ConvolutionPlan(cudnn_, problem.epilogue, std::move(made_)));
     found->workspace_bytes_ = size_t(workspace);
     found->engine_ = index;
     return found;
@@ -280,17 +332,20 @@ std::unique_ptr<ConvolutionPlan> ConvolutionPlan::find(const Cudnn &cudnn, const
   return found;
 }
 
-void ConvolutionPlan::run(CudnnHandle *handle, const void *data, const void *filters, const void *result,
-                          void *workspace) const {
+void ConvolutionPlan::run(CudnnHandle *handle, const ConvolutionArrays &arrays, void *workspace) const {
   CudnnDescriptor *made = nullptr;
   check_cudnn(cudnn_, cudnn_.create_descriptor(Cudnn::kVariantPack, &made), "cudnnBackendCreateDescriptor");
   const CudnnOwned pack(cudnn_, made);
-  const void *const arrays[] = {data, filters, result};
-  const auto set = [&](Cudnn::Attribute name, Cudnn::AttributeType type, int64_t count, const void *elements) {
-    check_cudnn(cudnn_, cudnn_.set_attribute(made, name, type, count, elements), "cudnnBackendSetAttribute");
+  int64_t ids[kMostArrays] = {kData, kFilters, kResult};
+  const void *pointers[kMostArrays] = {arrays.data, arrays.filters, arrays.result};
+  int64_t count = 3;
+  if (epilogue_.addend) ids[count] = kAddend, pointers[count++] = arrays.addend;
+  if (epilogue_.bias) ids[count] = kBias, pointers[count++] = arrays.bias;
+  const auto set = [&](Cudnn::Attribute name, Cudnn::AttributeType type, int64_t length, const void *elements) {
+    check_cudnn(cudnn_, cudnn_.set_attribute(made, name, type, length, elements), "cudnnBackendSetAttribute");
   };
-  set(Cudnn::kPackIds, Cudnn::kInt64Type, 3, kIds);
-  set(Cudnn::kPackPointers, Cudnn::kPointerType, 3, arrays);
+  set(Cudnn::kPackIds, Cudnn::kInt64Type, count, ids);
+  set(Cudnn::kPackPointers, Cudnn::kPointerType, count, pointers);
   set(Cudnn::kPackWorkspace, Cudnn::kPointerType, 1, &workspace);
   check_cudnn(cudnn_, cudnn_.finalize(made), "cudnnBackendFinalize");
   check_cudnn(cudnn_, cudnn_.execute(handle, described_.all.back().get(), made), "cudnnBackendExecute");

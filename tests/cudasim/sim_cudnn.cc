@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN in plain loops, as far as cuda/cuda_cudnn.hpp declares it: convolutions and their gradients. It enforces what
-// the descriptors say, and first recommends engines that a caller must not take: some round or order sums differently,
-// some cannot be used, some need more memory than there is. Engines overwrite their whole workspace.
+// cuDNN in plain loops, as far as cuda/cuda_cudnn.hpp declares it: convolutions and their gradients, and graphs that
+// add an array, a bias and relu to a convolution. It enforces what the descriptors say, and first recommends engines
+// that a caller must not take: some round or order sums differently, some cannot be used, some need more memory than
+// there is. Engines overwrite their whole workspace.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -26,6 +27,7 @@ using Numbers = std::vector<int64_t>;
 struct Tensor {
   int64_t id = 0, alignment = 0;
   int type = 0;
+  bool is_virtual = false;
   Numbers lengths, strides;
 
   int64_t span() const {  // elements from the first to the last
@@ -35,10 +37,18 @@ struct Tensor {
   }
 };
 
+struct Pointwise {
+  int mode;
+  bool keeps_nan;  // of relu
+  Tensor second;   // of an addition
+};
+
 struct Problem {
-  int of = 0;                    // Cudnn::kForward or a gradient
-  Tensor data, filters, result;  // ..
+  int of = 0;                    // Cudnn::kForward or a gradient; kPointwiseOperation
+  Tensor data, filters, result;  // of a pointwise operation: input, second input, output
   Numbers stride, dilate, pad;   // by spatial axis
+  std::vector<Pointwise> then;   // operations on the result, the last of which writes `output`
+  Tensor output;
   std::shared_ptr<Problem> self() const { return std::make_shared<Problem>(*this); }
 };
 
@@ -71,8 +81,27 @@ const Engine &engine_of(int64_t index) {
   return *std::find_if(engines().begin(), engines().end(), [&](const Engine &e) { return e.index == index; });
 }
 
+// Whether there are engines for the operations on the result: it must be an array of its shape or nothing that is added
+// first, then a bias, then relu or nothing.
+bool has_engines(const Problem &p) {
+  if (p.then.empty()) return true;
+  if (p.of != Cudnn::kForward) return false;
+  Numbers bias(p.result.lengths.size(), 1);
+  bias[1] = p.result.lengths[1];
+  std::vector<const Pointwise *> sums;
+  for (const Pointwise &then : p.then) {
+    if (then.mode == Cudnn::kAdd) sums.push_back(&then);
+  }
+  const bool has_relu = p.then.back().mode == Cudnn::kRelu;
+  if (sums.size() + (has_relu ? 1 : 0) != p.then.size() || sums.empty() || sums.size() > 2) return false;
+  if (sums.size() == 2 && sums[0]->second.lengths != p.result.lengths) return false;
+  return sums.back()->second.lengths == bias &&
+         std::all_of(sums.begin(), sums.end(), [&](const Pointwise *sum) { return sum->second.type == p.data.type; });
+}
+
 // In the order of recommendation.
 Numbers recommended(const Problem &p, int mode) {
+  if (!has_engines(p)) return {};
   const bool aligned = std::min({p.data.alignment, p.filters.alignment, p.result.alignment}) >= 16;
   if (mode == Cudnn::kFallback) return {20, 40, 0};
   Numbers all{20, 21, 40, 30, 42};
@@ -100,6 +129,13 @@ const Attribute *known_attribute(int name) {
       {Cudnn::kConvolutionPrePaddings, {Cudnn::kConvolution, Cudnn::kInt64Type, 3}},
       {Cudnn::kConvolutionPostPaddings, {Cudnn::kConvolution, Cudnn::kInt64Type, 3}},
       {Cudnn::kConvolutionNumAxes, {Cudnn::kConvolution, Cudnn::kInt64Type, 1}},
+      {Cudnn::kPointwiseMode, {Cudnn::kPointwise, Cudnn::kPointwiseModeType, 1}},
+      {Cudnn::kPointwiseComputeType, {Cudnn::kPointwise, Cudnn::kDataTypeType, 1}},
+      {Cudnn::kPointwiseNanPropagation, {Cudnn::kPointwise, Cudnn::kNanPropagationType, 1}},
+      {Cudnn::kPointwiseDescriptor, {Cudnn::kPointwiseOperation, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kPointwiseInput, {Cudnn::kPointwiseOperation, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kPointwiseSecondInput, {Cudnn::kPointwiseOperation, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kPointwiseOutput, {Cudnn::kPointwiseOperation, Cudnn::kDescriptorType, 1}},
       {Cudnn::kHeuristicsMode, {Cudnn::kHeuristics, Cudnn::kHeuristicModeType, 1}},
       {Cudnn::kHeuristicsGraph, {Cudnn::kHeuristics, Cudnn::kDescriptorType, 1}},
       {Cudnn::kPlanHandle, {Cudnn::kExecutionPlan, Cudnn::kHandleType, 1}},
@@ -123,14 +159,15 @@ const Attribute *known_attribute(int name) {
       {Cudnn::kFilterData, {Cudnn::kBackwardFilter, Cudnn::kDescriptorType, 1}},
       {Cudnn::kFilterResult, {Cudnn::kBackwardFilter, Cudnn::kDescriptorType, 1}},
       {Cudnn::kGraphHandle, {Cudnn::kOperationGraph, Cudnn::kHandleType, 1}},
-      {Cudnn::kGraphOperations, {Cudnn::kOperationGraph, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kGraphOperations, {Cudnn::kOperationGraph, Cudnn::kDescriptorType, 8}},
       {Cudnn::kTensorAlignment, {Cudnn::kTensor, Cudnn::kInt64Type, 1}},
       {Cudnn::kTensorDataType, {Cudnn::kTensor, Cudnn::kDataTypeType, 1}},
       {Cudnn::kTensorDimensions, {Cudnn::kTensor, Cudnn::kInt64Type, 8}},
       {Cudnn::kTensorStrides, {Cudnn::kTensor, Cudnn::kInt64Type, 8}},
       {Cudnn::kTensorId, {Cudnn::kTensor, Cudnn::kInt64Type, 1}},
-      {Cudnn::kPackIds, {Cudnn::kVariantPack, Cudnn::kInt64Type, 3}},
-      {Cudnn::kPackPointers, {Cudnn::kVariantPack, Cudnn::kPointerType, 3}},
+      {Cudnn::kTensorIsVirtual, {Cudnn::kTensor, Cudnn::kBooleanType, 1}},
+      {Cudnn::kPackIds, {Cudnn::kVariantPack, Cudnn::kInt64Type, 8}},
+      {Cudnn::kPackPointers, {Cudnn::kVariantPack, Cudnn::kPointerType, 8}},
       {Cudnn::kPackWorkspace, {Cudnn::kVariantPack, Cudnn::kPointerType, 1}},
   };
   const auto found = all->find(name);
@@ -138,6 +175,7 @@ const Attribute *known_attribute(int name) {
 }
 
 size_t element_bytes(int type) {
+  if (type == Cudnn::kBooleanType) return 1;
   return type == Cudnn::kInt64Type || type == Cudnn::kPointerType || type == Cudnn::kDescriptorType ||
                  type == Cudnn::kHandleType
              ? 8
@@ -222,6 +260,7 @@ int finish_tensor(CudnnDescriptor *d) {
   t.id = d->one<int64_t>(Cudnn::kTensorId);
   t.alignment = d->one<int64_t>(Cudnn::kTensorAlignment);
   t.type = d->one<int>(Cudnn::kTensorDataType);
+  t.is_virtual = d->one<uint8_t>(Cudnn::kTensorIsVirtual) != 0;
   t.lengths = d->all<int64_t>(Cudnn::kTensorDimensions);
   t.strides = d->all<int64_t>(Cudnn::kTensorStrides);
   if (!d->has(Cudnn::kTensorDataType) || !d->has(Cudnn::kTensorId)) return wrong("a tensor has no type or no id");
@@ -285,13 +324,44 @@ int finish_operation(CudnnDescriptor *d) {
   const size_t n = p.stride.size();
   const Numbers &x = p.data.lengths, &w = p.filters.lengths, &y = p.result.lengths;
   if (x.size() != n + 2 || w.size() != n + 2 || y.size() != n + 2) return wrong("axes of an operation's tensors");
-  if (p.data.type != p.filters.type || p.data.type != p.result.type) return wrong("types", Cudnn::kNotSupported);
+  const Tensor &made = d->type == Cudnn::kForward ? p.result : d->type == Cudnn::kBackwardData ? p.data : p.filters;
+  for (const Tensor *t : {&p.data, &p.filters, &p.result}) {
+    if (t->is_virtual && t != &made) return wrong("a virtual tensor that nothing has written");
+    if (t->type != (t->is_virtual ? int(Cudnn::kFloat) : p.result.is_virtual ? p.data.type : p.result.type))
+      return wrong("types", Cudnn::kNotSupported);
+  }
   if (p.data.id == p.filters.id || p.data.id == p.result.id || p.filters.id == p.result.id) return wrong("ids");
   if (x[0] != y[0] || x[1] % w[1] != 0 || w[0] != y[1] || w[0] % (x[1] / w[1]) != 0) return wrong("channels");
   for (size_t a = 0; a < n; ++a) {
     const int64_t room = x[a + 2] + 2 * p.pad[a] - p.dilate[a] * (w[a + 2] - 1) - 1;
     if (room < 0 || y[a + 2] != room / p.stride[a] + 1) return wrong("lengths of a result");
   }
+  d->problem = p.self();
+  return Cudnn::kSuccess;
+}
+
+int finish_pointwise(CudnnDescriptor *d) {
+  const CudnnDescriptor *const what = finished(d, Cudnn::kPointwiseDescriptor, Cudnn::kPointwise);
+  const CudnnDescriptor *const from = finished(d, Cudnn::kPointwiseInput, Cudnn::kTensor);
+  const CudnnDescriptor *const to = finished(d, Cudnn::kPointwiseOutput, Cudnn::kTensor);
+  if (!what || !from || !to) return wrong("a pointwise operation has a part that is not finalized");
+  const int mode = what->one<int>(Cudnn::kPointwiseMode);
+  Problem p;
+  p.of = d->type;
+  p.data = from->problem->data, p.result = to->problem->data;
+  Pointwise then{mode, what->one<int>(Cudnn::kPointwiseNanPropagation) == Cudnn::kPropagateNan, {}};
+  if ((mode == Cudnn::kAdd) != d->has(Cudnn::kPointwiseSecondInput)) return wrong("inputs of a pointwise operation");
+  if (mode == Cudnn::kAdd) {
+    const CudnnDescriptor *const second = finished(d, Cudnn::kPointwiseSecondInput, Cudnn::kTensor);
+    if (!second || second->problem->data.is_virtual) return wrong("a pointwise operation has no second input");
+    then.second = second->problem->data;
+    for (size_t a = 0; a < p.data.lengths.size(); ++a) {
+      const int64_t length = a < then.second.lengths.size() ? then.second.lengths[a] : 0;
+      if (length != 1 && length != p.data.lengths[a]) return wrong("lengths of an addend");
+    }
+  }
+  if (p.data.lengths != p.result.lengths) return wrong("lengths of a pointwise operation");
+  p.then = {then};
   d->problem = p.self();
   return Cudnn::kSuccess;
 }
@@ -321,10 +391,29 @@ int check_handle(const CudnnHandle *handle, const CUctx_st *context) {
 int finish_graph(CudnnDescriptor *d, const CUctx_st *context) {
   const int refused = check_handle(d->one<const CudnnHandle *>(Cudnn::kGraphHandle), context);
   if (refused) return refused;
-  const auto *const operation = d->one<const CudnnDescriptor *>(Cudnn::kGraphOperations);
-  if (!operation || !library().descriptors.count(operation)) return reported("a graph's operation is not alive");
-  if (!operation->finalized || operation->problem == nullptr || operation->problem->of == 0) return wrong("a graph");
-  return inherit(d, operation, "a graph");
+  const auto operations = d->all<const CudnnDescriptor *>(Cudnn::kGraphOperations);
+  for (const CudnnDescriptor *operation : operations) {
+    if (!library().descriptors.count(operation)) return reported("a graph's operation is not alive");
+    if (!operation->finalized || !operation->problem || operation->problem->of == 0) return wrong("a graph");
+  }
+  if (operations.empty() || operations[0]->problem->of == Cudnn::kPointwiseOperation) return wrong("a graph");
+  Problem p = *operations[0]->problem;
+  p.output = p.of == Cudnn::kForward ? p.result : p.of == Cudnn::kBackwardData ? p.data : p.filters;
+  std::set<int64_t> ids{p.data.id, p.filters.id, p.result.id};
+  for (size_t i = 1; i < operations.size(); ++i) {
+    const Problem &next = *operations[i]->problem;
+    if (next.of != Cudnn::kPointwiseOperation || !p.output.is_virtual || next.data.id != p.output.id)
+      return wrong("operations of a graph that do not follow each other");
+    const Pointwise &then = next.then[0];
+    if (!ids.insert(next.result.id).second || (then.mode == Cudnn::kAdd && !ids.insert(then.second.id).second))
+      return wrong("ids of a graph");
+    p.then.push_back(then);
+    p.output = next.result;
+  }
+  if (p.output.is_virtual) return wrong("a graph whose output is virtual");
+  if (p.output.type != p.filters.type) return wrong("types of a graph", Cudnn::kNotSupported);
+  d->problem = p.self();
+  return Cudnn::kSuccess;
 }
 
 int finish_plan(CudnnDescriptor *d, const CUctx_st *context) {
@@ -342,9 +431,25 @@ int finish_plan(CudnnDescriptor *d, const CUctx_st *context) {
 struct Run {
   Problem p;
   Engine engine;
-  const void *data, *filters, *result;
+  const void *data = nullptr, *filters = nullptr, *result = nullptr;
+  std::vector<const void *> seconds;  // of p.then
   void *workspace;
   std::shared_ptr<bool> plan;  // false: it has been destroyed
+
+  // Where the array is for a tensor that is not virtual.
+  std::vector<std::pair<const Tensor *, const void **>> arrays() {
+    seconds.resize(p.then.size());
+    std::vector<std::pair<const Tensor *, const void **>> all;
+    const void **const made = p.of == Cudnn::kForward ? &result : p.of == Cudnn::kBackwardData ? &data : &filters;
+    all.emplace_back(&p.output, made);
+    if (made != &data) all.emplace_back(&p.data, &data);
+    if (made != &filters) all.emplace_back(&p.filters, &filters);
+    if (made != &result) all.emplace_back(&p.result, &result);
+    for (size_t i = 0; i < p.then.size(); ++i) {
+      if (p.then[i].mode == Cudnn::kAdd) all.emplace_back(&p.then[i].second, &seconds[i]);
+    }
+    return all;
+  }
 
   static bool reach(const void *data, size_t bytes, const char *what) {
     if (bytes == 0) return true;
@@ -369,12 +474,15 @@ struct Run {
 
   void operator()() const {
     if (!*plan) sim().report("cudnn: a plan is let go of before it has run");
-    const size_t bytes = size_of(cuda_type(p.data.type));
+    const size_t bytes = size_of(cuda_type(p.output.type));
     if (!reach(data, size_t(p.data.span()) * bytes, "the data") ||
         !reach(filters, size_t(p.filters.span()) * bytes, "the filters") ||
         !reach(result, size_t(p.result.span()) * bytes, "the result") ||
         !reach(workspace, size_t(engine.workspace), "the workspace")) {
       return;
+    }
+    for (size_t i = 0; i < p.then.size(); ++i) {
+      if (seconds[i] && !reach(seconds[i], size_t(p.then[i].second.span()) * bytes, "an addend")) return;
     }
     if (engine.workspace) std::memset(workspace, 0xee, size_t(engine.workspace));
     std::vector<double> x, w, y;
@@ -386,21 +494,35 @@ struct Run {
     std::vector<double> &sums = p.of == Cudnn::kForward ? y : p.of == Cudnn::kBackwardData ? x : w;
     sums.assign(size_t(to.span()), 0);
     add_all(&x, &w, &y);
-    for_each_element(to, [&](int64_t at) {
-      double value = sums[size_t(at)];
+    for_each_place(to, [&](const Numbers &at) {
+      double value = sums[size_t(offset_of(to, at))];
       if (engine.perturbs) value *= 1 + 0.01 * double(1 + sim().draw(8));
-      write(const_cast<void *>(place), cuda_type(to.type), at, value);
+      value = double(float(value));
+      for (size_t i = 0; i < p.then.size(); ++i) {
+        const Pointwise &then = p.then[i];
+        if (then.mode == Cudnn::kAdd) {
+          const double second = read(seconds[i], cuda_type(then.second.type), offset_of(then.second, at));
+          value = double(float(value + second));
+        } else if (!(value > 0) && (!then.keeps_nan || value == value)) {
+          value = 0;
+        }
+      }
+      write(const_cast<void *>(place), cuda_type(p.output.type), offset_of(p.output, at), value);
     });
     ++library().num_convolutions;
   }
 
+  // An axis of length 1 is read at its only place.
+  static int64_t offset_of(const Tensor &t, const Numbers &at) {
+    int64_t offset = 0;
+    for (size_t a = 0; a < at.size(); ++a) offset += t.lengths[a] == 1 ? 0 : at[a] * t.strides[a];
+    return offset;
+  }
   template <typename Fn>
-  static void for_each_element(const Tensor &t, const Fn &fn) {
+  static void for_each_place(const Tensor &t, const Fn &fn) {
     Numbers at(t.lengths.size(), 0);
     while (true) {
-      int64_t offset = 0;
-      for (size_t a = 0; a < at.size(); ++a) offset += at[a] * t.strides[a];
-      fn(offset);
+      fn(at);
       size_t a = at.size();
       while (a > 0 && ++at[a - 1] == t.lengths[a - 1]) at[--a] = 0;
       if (a == 0) return;
@@ -567,6 +689,15 @@ CUDNN_API int cudnnBackendFinalize(CudnnDescriptor *descriptor) {
     case Cudnn::kConvolution:
       status = finish_convolution(descriptor);
       break;
+    case Cudnn::kPointwise:
+      if (!descriptor->has(Cudnn::kPointwiseMode) ||
+          descriptor->one<int>(Cudnn::kPointwiseComputeType) != Cudnn::kFloat) {
+        status = wrong("a pointwise descriptor", Cudnn::kNotSupported);
+      }
+      break;
+    case Cudnn::kPointwiseOperation:
+      status = finish_pointwise(descriptor);
+      break;
     case Cudnn::kForward:
     case Cudnn::kBackwardData:
     case Cudnn::kBackwardFilter:
@@ -582,10 +713,8 @@ CUDNN_API int cudnnBackendFinalize(CudnnDescriptor *descriptor) {
       status = finish_plan(descriptor, call.context);
       break;
     case Cudnn::kVariantPack:
-      if (descriptor->all<int64_t>(Cudnn::kPackIds).size() != 3 ||
-          descriptor->all<void *>(Cudnn::kPackPointers).size() != 3) {
+      if (descriptor->all<int64_t>(Cudnn::kPackIds).size() != descriptor->all<void *>(Cudnn::kPackPointers).size())
         status = wrong("a pack");
-      }
       break;
     default:
       status = reported("a descriptor is finalized that only the library makes");
@@ -659,13 +788,15 @@ CUDNN_API int cudnnBackendExecute(CudnnHandle *handle, CudnnDescriptor *plan, Cu
   if (!handle->stream || handle->set_by != std::this_thread::get_id()) {
     return reported("the stream was set by another thread");
   }
-  Run run{*plan->problem, engine_of(plan->engine), nullptr, nullptr, nullptr, pack->one<void *>(Cudnn::kPackWorkspace),
-          plan->alive};
+  Run run;
+  run.p = *plan->problem, run.engine = engine_of(plan->engine);
+  run.workspace = pack->one<void *>(Cudnn::kPackWorkspace), run.plan = plan->alive;
   const std::vector<int64_t> ids = pack->all<int64_t>(Cudnn::kPackIds);
   const std::vector<const void *> pointers = pack->all<const void *>(Cudnn::kPackPointers);
-  for (const auto &[tensor, place] : {std::pair<const Tensor &, const void **>{run.p.data, &run.data},
-                                      {run.p.filters, &run.filters},
-                                      {run.p.result, &run.result}}) {
+  const auto arrays = run.arrays();
+  if (ids.size() != arrays.size()) return reported("a pack has other arrays than the graph");
+  for (const auto &[described, place] : arrays) {
+    const Tensor &tensor = *described;
     const auto found = std::find(ids.begin(), ids.end(), tensor.id);
     if (found == ids.end()) return reported("a pack lacks an array");
     *place = pointers[size_t(found - ids.begin())];

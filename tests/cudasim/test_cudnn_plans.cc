@@ -42,6 +42,8 @@ TEST(numbers_are_those_of_the_header) {
   SAME(kHalf, CUDNN_DATA_HALF);
   SAME(kBfloat16, CUDNN_DATA_BFLOAT16);
   SAME(kCrossCorrelation, CUDNN_CROSS_CORRELATION);
+  SAME(kAdd, CUDNN_POINTWISE_ADD);
+  SAME(kRelu, CUDNN_POINTWISE_RELU_FWD);
   SAME(kFallback, CUDNN_HEUR_MODE_FALLBACK);
   SAME(kModeA, CUDNN_HEUR_MODE_A);
   SAME(kTensorCore, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
@@ -49,6 +51,7 @@ TEST(numbers_are_those_of_the_header) {
   SAME(kReducedPrecisionReduction, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   SAME(kNondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   SAME(kStrictNanPropagation, CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
+  SAME(kPointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   SAME(kConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   SAME(kEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   SAME(kEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
@@ -57,20 +60,28 @@ TEST(numbers_are_those_of_the_header) {
   SAME(kForward, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
   SAME(kBackwardFilter, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
   SAME(kBackwardData, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+  SAME(kPointwiseOperation, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   SAME(kOperationGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   SAME(kVariantPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   SAME(kTensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   SAME(kDeviceProperties, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   SAME(kHandleType, CUDNN_TYPE_HANDLE);
   SAME(kDataTypeType, CUDNN_TYPE_DATA_TYPE);
+  SAME(kBooleanType, CUDNN_TYPE_BOOLEAN);
   SAME(kInt64Type, CUDNN_TYPE_INT64);
   SAME(kFloatType, CUDNN_TYPE_FLOAT);
   SAME(kPointerType, CUDNN_TYPE_VOID_PTR);
   SAME(kConvolutionModeType, CUDNN_TYPE_CONVOLUTION_MODE);
   SAME(kHeuristicModeType, CUDNN_TYPE_HEUR_MODE);
+  SAME(kNanPropagationType, CUDNN_TYPE_NAN_PROPOGATION);
   SAME(kNoteType, CUDNN_TYPE_NUMERICAL_NOTE);
+  SAME(kPointwiseModeType, CUDNN_TYPE_POINTWISE_MODE);
   SAME(kDescriptorType, CUDNN_TYPE_BACKEND_DESCRIPTOR);
   SAME(kCharType, CUDNN_TYPE_CHAR);
+  SAME(kPointwiseMode, CUDNN_ATTR_POINTWISE_MODE);
+  SAME(kPointwiseComputeType, CUDNN_ATTR_POINTWISE_MATH_PREC);
+  SAME(kPointwiseNanPropagation, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION);
+  SAME(kPropagateNan, CUDNN_PROPAGATE_NAN);
   SAME(kConvolutionComputeType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
   SAME(kConvolutionConvolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE);
   SAME(kConvolutionDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS);
@@ -105,6 +116,10 @@ TEST(numbers_are_those_of_the_header) {
   SAME(kFilterFilters, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
   SAME(kFilterData, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X);
   SAME(kFilterResult, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+  SAME(kPointwiseDescriptor, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+  SAME(kPointwiseInput, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+  SAME(kPointwiseSecondInput, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+  SAME(kPointwiseOutput, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
   SAME(kGraphHandle, CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
   SAME(kGraphOperations, CUDNN_ATTR_OPERATIONGRAPH_OPS);
   SAME(kTensorAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
@@ -112,6 +127,7 @@ TEST(numbers_are_those_of_the_header) {
   SAME(kTensorDimensions, CUDNN_ATTR_TENSOR_DIMENSIONS);
   SAME(kTensorStrides, CUDNN_ATTR_TENSOR_STRIDES);
   SAME(kTensorId, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+  SAME(kTensorIsVirtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
   SAME(kPackIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   SAME(kPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   SAME(kPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
@@ -165,23 +181,34 @@ struct Found {
   int64_t engine;
   size_t workspace;
 };
-Found engine_for(const Layer &layer, ConvolutionProblem::Of of, Dtype dtype, bool last, size_t alignment,
-                 size_t most_workspace, bool tf32 = false) {
-  const auto lie = [&](const Shape &shape) { return last ? turned(shape) : shape; };
-  const ConvolutionProblem problem{of,
-                                   dtype,
-                                   tf32,
+
+// What of a layer's computation is asked for.
+struct Wanted {
+  ConvolutionProblem::Of of;
+  Dtype dtype;
+  bool last, tf32 = false;  // last: channels
+  ConvolutionEpilogue epilogue = {};
+};
+
+Found engine_for(const Layer &layer, const Wanted &wanted, size_t alignment, size_t most_workspace) {
+  const auto lie = [&](const Shape &shape) { return wanted.last ? turned(shape) : shape; };
+  const ConvolutionProblem problem{wanted.of,
+                                   wanted.dtype,
+                                   wanted.tf32,
                                    layer.data.rank() - 2,
                                    alignment,
                                    most_workspace,
                                    convolution_sizes(lie(layer.data), lie(layer.weight), lie(layer.result),
-                                                     layer.stride, layer.dilate, layer.pad, layer.groups, last)};
+                                                     layer.stride, layer.dilate, layer.pad, layer.groups, wanted.last),
+                                   wanted.epilogue};
   std::string why;
   const auto plan = ConvolutionPlan::find(library(), problem, {nullptr, h100().get()}, &why);
   if (plan) return {plan->engine(), plan->workspace_bytes()};
+  const ConvolutionEpilogue &e = wanted.epilogue;
   unit::fail(__FILE__, __LINE__,
-             text(layer.data, " by ", layer.weight, ", ", dtype, last ? ", channels last" : "", ", output ", int(of),
-                  ", arrays at multiples of ", alignment, ": ", why));
+             text(layer.data, " by ", layer.weight, ", ", wanted.dtype, wanted.last ? ", channels last" : "",
+                  ", output ", int(wanted.of), e.addend ? ", addend" : "", e.bias ? ", bias" : "",
+                  e.relu ? ", relu" : "", ", arrays at multiples of ", alignment, ": ", why));
 }
 
 constexpr ConvolutionProblem::Of kAll[] = {ConvolutionProblem::kResult, ConvolutionProblem::kDataGradient,
@@ -193,8 +220,8 @@ void has_engines(const Layer &layer) {
   const auto has = [&](Dtype dtype, bool last, bool tf32) {
     for (const auto of : kAll) {
       const size_t most = (size_t(32) << 20) + size_t(elements) * dtype_size(dtype);
-      const Found whole = engine_for(layer, of, dtype, last, 16, most, tf32);
-      engine_for(layer, of, dtype, last, dtype_size(dtype), std::max(whole.workspace, size_t(1) << 20), tf32);
+      const Found whole = engine_for(layer, {of, dtype, last, tf32}, 16, most);
+      engine_for(layer, {of, dtype, last, tf32}, dtype_size(dtype), std::max(whole.workspace, size_t(1) << 20));
     }
   };
   for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16}) {
@@ -215,21 +242,57 @@ Layer square(int64_t batch, int64_t channels, int64_t side, int64_t filters, int
           groups};
 }
 
-TEST(there_are_engines_for_the_layers_of_resnet_50) {
-  h100();
-  std::vector<Layer> layers{square(32, 3, 224, 64, 7, 2), square(32, 64, 56, 64, 1, 1), square(32, 64, 56, 64, 3, 1),
-                            square(32, 64, 56, 256, 1, 1), square(32, 256, 56, 64, 1, 1)};
+std::vector<Layer> resnet_50(int64_t batch) {
+  const auto square = [=](int64_t channels, int64_t side, int64_t filters, int64_t kernel, int64_t stride) {
+    return ::square(batch, channels, side, filters, kernel, stride);
+  };
+  std::vector<Layer> layers{square(3, 224, 64, 7, 2), square(64, 56, 64, 1, 1), square(64, 56, 64, 3, 1),
+                            square(64, 56, 256, 1, 1), square(256, 56, 64, 1, 1)};
   for (int64_t channels = 256, side = 56; side > 7; channels *= 2, side /= 2) {
     const int64_t inner = channels / 2;
-    layers.push_back(square(32, channels, side, inner, 1, 1));
-    layers.push_back(square(32, channels, side, inner, 1, 2));
-    layers.push_back(square(32, inner, side, inner, 3, 2));
-    layers.push_back(square(32, inner, side / 2, inner, 3, 1));
-    layers.push_back(square(32, inner, side / 2, 2 * channels, 1, 1));
-    layers.push_back(square(32, channels, side, 2 * channels, 1, 2));
-    layers.push_back(square(32, 2 * channels, side / 2, inner, 1, 1));
+    layers.push_back(square(channels, side, inner, 1, 1));
+    layers.push_back(square(channels, side, inner, 1, 2));
+    layers.push_back(square(inner, side, inner, 3, 2));
+    layers.push_back(square(inner, side / 2, inner, 3, 1));
+    layers.push_back(square(inner, side / 2, 2 * channels, 1, 1));
+    layers.push_back(square(channels, side, 2 * channels, 1, 2));
+    layers.push_back(square(2 * channels, side / 2, inner, 1, 1));
   }
-  for (const Layer &layer : layers) has_engines(layer);
+  return layers;
+}
+
+TEST(there_are_engines_for_the_layers_of_resnet_50) {
+  h100();
+  for (const Layer &layer : resnet_50(32)) has_engines(layer);
+}
+
+// With norms folded into layers: bias and relu, and the sum at the end of a block, in one graph of cuDNN.
+TEST(there_are_engines_for_the_layers_of_resnet_50_with_their_epilogues) {
+  h100();
+  const auto has = [](const Layer &layer, Dtype dtype, bool tf32) {
+    const bool ends_block = layer.weight[2] == 1 && layer.weight[0] > layer.weight[1];
+    const Wanted wanted{ConvolutionProblem::kResult, dtype, /* last */ true, tf32, {ends_block, true, true}};
+    const int64_t elements = layer.data.size() + layer.weight.size() + layer.result.size();
+    engine_for(layer, wanted, 16, (size_t(32) << 20) + size_t(elements) * dtype_size(dtype));
+  };
+  for (const Layer &layer : resnet_50(256)) {
+    has(layer, Dtype::kFloat16, false);
+    has(layer, Dtype::kBfloat16, false);
+    has(layer, Dtype::kFloat32, true);
+  }
+}
+
+// If this fails, a newer cuDNN can do more than the kernels ask of it.
+TEST(graphs_have_engines_only_if_a_bias_is_added_last) {
+  const Layer layer = square(32, 256, 14, 256, 3, 1);
+  const auto refuses = [&](ConvolutionProblem::Of of, const ConvolutionEpilogue &epilogue) {
+    CHECK_THROWS(engine_for(layer, {of, Dtype::kBfloat16, true, false, epilogue}, 16, size_t(1) << 30), unit::Failure,
+                 "of the 0 configurations");
+  };
+  refuses(ConvolutionProblem::kResult, {false, false, true});
+  refuses(ConvolutionProblem::kResult, {true, false, false});
+  refuses(ConvolutionProblem::kResult, {true, false, true});
+  refuses(ConvolutionProblem::kDataGradient, {false, true, false});
 }
 
 TEST(there_are_engines_for_groups_dilation_odd_channels_and_other_numbers_of_axes) {
@@ -254,8 +317,8 @@ TEST(tf32_leads_to_another_engine) {
   h100();
   const Layer layer = square(32, 256, 14, 256, 3, 1);
   for (const auto of : kAll) {
-    CHECK(engine_for(layer, of, Dtype::kFloat32, true, 16, size_t(1) << 30, true).engine !=
-          engine_for(layer, of, Dtype::kFloat32, true, 16, size_t(1) << 30).engine);
+    CHECK(engine_for(layer, {of, Dtype::kFloat32, true, true}, 16, size_t(1) << 30).engine !=
+          engine_for(layer, {of, Dtype::kFloat32, true}, 16, size_t(1) << 30).engine);
   }
 }
 
@@ -266,7 +329,7 @@ TEST(channels_last_take_no_more_workspace) {
        {square(32, 64, 56, 64, 3, 1), square(32, 256, 14, 256, 3, 1), square(32, 512, 28, 256, 1, 1)}) {
     for (const auto of : kAll) {
       const auto workspace = [&](bool last) {
-        return engine_for(layer, of, Dtype::kBfloat16, last, 16, size_t(1) << 30).workspace;
+        return engine_for(layer, {of, Dtype::kBfloat16, last}, 16, size_t(1) << 30).workspace;
       };
       if (workspace(true) > workspace(false))
         unit::fail(
@@ -280,7 +343,7 @@ TEST(what_is_no_convolution_is_refused_with_the_reason) {
   h100();
   Layer layer = square(2, 4, 8, 4, 3, 1);
   layer.result = Shape{2, 4, 9, 8};
-  CHECK_THROWS(engine_for(layer, ConvolutionProblem::kResult, Dtype::kFloat32, false, 16, 0), unit::Failure,
+  CHECK_THROWS(engine_for(layer, {ConvolutionProblem::kResult, Dtype::kFloat32, false}, 16, 0), unit::Failure,
                "cuDNN: CUDNN_STATUS_BAD_PARAM in cudnnBackendFinalize");
 }
 

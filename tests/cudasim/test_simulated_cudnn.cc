@@ -48,7 +48,7 @@ bool reported(const char *words) { return std::strstr(cudasim_reports(), words) 
 
 // Two samples of four channels of 5 x 5, three filters of 3 x 3.
 ConvolutionProblem a_problem(ConvolutionProblem::Of of = ConvolutionProblem::kResult) {
-  ConvolutionProblem p{of, Dtype::kFloat32, false, 2, 16, 1 << 20, {}};
+  ConvolutionProblem p{of, Dtype::kFloat32, false, 2, 16, 1 << 20, {}, {}};
   ConvolutionSizes &s = p.sizes;
   s.batch = 2, s.groups = 1, s.in_channels = 4, s.out_channels = 3;
   s.in = {1, 5, 5}, s.out = {1, 3, 3}, s.kernel = {1, 3, 3};
@@ -93,7 +93,7 @@ struct On {
     CUDA_CHECK(cudaStreamSynchronize(stream));
     return values;
   }
-  void run() const { plan->run(handle, data, filters, result, workspace); }
+  void run() const { plan->run(handle, {data, filters, result}, workspace); }
 
   const int device;
   cudaStream_t stream = nullptr;
@@ -128,6 +128,46 @@ TEST(a_plan_computes_a_convolution_and_nothing_is_reported) {
   CHECK_EQ(on.plan->engine(), int64_t(1));
   on.run();
   CHECK(farthest(on.read(on.result, 54), expected()) < 1e-6);
+  CHECK_EQ(std::string(cudasim_reports()), std::string());
+}
+
+// The addend comes before the bias; relu keeps NaN.
+TEST(a_graph_adds_an_array_and_a_bias_and_applies_relu) {
+  ConvolutionProblem problem = a_problem();
+  problem.epilogue = {true, true, true};
+  const On on(0, cudnn(), problem);
+  std::vector<float> addend(54), bias{-1, 0.5f, -2};
+  for (size_t i = 0; i < addend.size(); ++i) addend[i] = float(i % 7) - 3;
+  addend[20] = NAN;
+  float *const added = on.filled(54), *const added_bias = on.filled(3);
+  CUDA_CHECK(cudaMemcpyAsync(added, addend.data(), 54 * sizeof(float), cudaMemcpyHostToDevice, on.stream));
+  CUDA_CHECK(cudaMemcpyAsync(added_bias, bias.data(), 3 * sizeof(float), cudaMemcpyHostToDevice, on.stream));
+  on.plan->run(on.handle, {on.data, on.filters, on.result, added, added_bias}, on.workspace);
+  const std::vector<float> found = on.read(on.result, 54), sums = expected();
+  int num_zero = 0;
+  for (size_t i = 0; i < 54; ++i) {
+    const float y = sums[i] + addend[i] + bias[i / 9 % 3];
+    if (y != y) {
+      CHECK(found[i] != found[i]);
+      continue;
+    }
+    CHECK(std::fabs(found[i] - std::max(y, 0.0f)) < 1e-5);
+    num_zero += found[i] == 0;
+  }
+  CHECK(num_zero > 0 && num_zero < 53);
+  CHECK_EQ(std::string(cudasim_reports()), std::string());
+}
+
+TEST(graphs_without_a_bias_have_no_engines) {
+  for (const ConvolutionEpilogue &epilogue :
+       {ConvolutionEpilogue{true, false, false}, {false, false, true}, {true, false, true}}) {
+    ConvolutionProblem problem = a_problem();
+    problem.epilogue = epilogue;
+    CHECK_THROWS(On(0, cudnn(), problem), std::runtime_error, "of the 0 configurations");
+  }
+  ConvolutionProblem gradient = a_problem(ConvolutionProblem::kDataGradient);
+  gradient.epilogue.bias = true;
+  CHECK_THROWS(On(0, cudnn(), gradient), std::runtime_error, "of the 0 configurations");
   CHECK_EQ(std::string(cudasim_reports()), std::string());
 }
 
@@ -179,7 +219,7 @@ TEST(engines_that_nobody_may_choose_give_other_numbers) {
 
 TEST(an_array_that_is_not_aligned_as_it_was_said_is_reported) {
   const On on;
-  CHECK_THROWS(on.plan->run(on.handle, on.data + 1, on.filters, on.result, on.workspace), Error,
+  CHECK_THROWS(on.plan->run(on.handle, {on.data + 1, on.filters, on.result}, on.workspace), Error,
                "CUDNN_STATUS_BAD_PARAM in cudnnBackendExecute");
   CHECK(reported("not aligned as its descriptor says"));
 }
@@ -187,7 +227,7 @@ TEST(an_array_that_is_not_aligned_as_it_was_said_is_reported) {
 TEST(a_workspace_that_is_missing_or_not_aligned_is_reported) {
   const On on;
   for (float *const workspace : {static_cast<float *>(nullptr), on.workspace + 4}) {
-    CHECK_THROWS(on.plan->run(on.handle, on.data, on.filters, on.result, workspace), Error,
+    CHECK_THROWS(on.plan->run(on.handle, {on.data, on.filters, on.result}, workspace), Error,
                  "CUDNN_STATUS_BAD_PARAM in cudnnBackendExecute");
     CHECK(reported("the workspace is missing, or not aligned"));
   }
@@ -201,7 +241,7 @@ TEST(another_threads_stream_and_another_devices_are_reported) {
   const On other(1);
   CHECK(cudnn().set_stream(on.handle, other.stream) != Cudnn::kSuccess);
   CHECK(reported("the stream is of another device"));
-  CHECK_THROWS(on.plan->run(other.handle, on.data, on.filters, on.result, on.workspace), Error,
+  CHECK_THROWS(on.plan->run(other.handle, {on.data, on.filters, on.result}, on.workspace), Error,
                "CUDNN_STATUS_BAD_PARAM in cudnnBackendExecute");
   CHECK(reported("a plan runs by another handle"));
 }
@@ -317,7 +357,7 @@ TEST(descriptors_are_let_go_of) {
 // Must be the last test: the device fails.
 TEST(an_array_that_is_too_short_is_a_fault) {
   const On on(1);
-  on.plan->run(on.handle, on.data, on.filters, on.filled(20), on.workspace);
+  on.plan->run(on.handle, {on.data, on.filters, on.filled(20)}, on.workspace);
   CHECK(cudaStreamSynchronize(on.stream) != cudaSuccess);
   CHECK(reported("cudnn: the result is"));
 }
