@@ -11,7 +11,7 @@
 #pragma once
 
 #include "cuda/op/divisor.cuh"
-#include "cuda/op/elements.cuh"
+#include "cuda/op/float_types.cuh"
 #include "kernels/convolution_sizes.hpp"
 
 namespace cohort::columns {
@@ -177,24 +177,13 @@ struct ArrangeFilters {
   }
 };
 
-// to[i] = the value of its channel, for an array [..][channel][inner].
-template <typename T>
-struct FillChannels {
-  const T *values;
-  T *to;
-  Divisor inner, channels;
-
-  __device__ void operator()(int64_t i) const {
-    uint32_t channel = inner.quotient(uint32_t(i));
-    to[i] = values[channels.split(&channel)];
-  }
-};
-
-// Copies rows [group and channel][length], over the places of all samples, into images with channels first.
-template <typename T>
+// Rounds rows [group and channel][length], over the places of all samples, into images with channels first, after
+// adding the bias, if there is one.
+template <typename C, typename T>
 struct SpreadRows {
   Side to;
-  const T *rows;
+  const C *rows;
+  const T *bias;
   T *image;
   Divisor count;
   int64_t length, first;
@@ -204,7 +193,9 @@ struct SpreadRows {
     const uint32_t along = count.split(&row);
     uint32_t sample = uint32_t(first) + along;
     const uint32_t place = to.places.split(&sample);
-    image[sample * to.batch_step + row * to.channel_step + place] = rows[row * length + along];
+    C sum = rows[row * length + along];
+    if (bias) sum += widened(bias[row]);
+    store_rounded(image + sample * to.batch_step + row * to.channel_step + place, sum);
   }
 };
 

@@ -40,6 +40,17 @@ void with_cells(Dtype dtype, const Fn &fn) {  // fn(a number of the type's size)
   fn(uint64_t(0));
 }
 
+template <typename C, typename Fn>
+void with_elements(Dtype dtype, const Fn &fn) {  // fn(a number of the type, whose compute type is C)
+  if constexpr (std::is_same_v<C, double>) {
+    fn(double(0));
+  } else {
+    if (dtype == Dtype::kFloat16) return fn(Float16());
+    if (dtype == Dtype::kBfloat16) return fn(Bfloat16());
+    fn(float(0));
+  }
+}
+
 // The convolution, for all classes here.
 struct Geometry {
   ConvolutionSizes s;
@@ -176,7 +187,8 @@ class ConvolutionPass {
 };
 
 // Gathers columns of the array that is read: for the result or, with of_data and strides of 1, the gradient of the
-// data.
+// data. C: the compute type.
+template <typename C>
 class ByColumns final : public ConvolutionPass {
  public:
   ByColumns(const Geometry &g, bool of_data, bool has_bias, const StepSpec &spec)
@@ -187,36 +199,39 @@ class ByColumns final : public ConvolutionPass {
         straight_(g.straight(to_.places.by)),
         total_(g.s.batch * to_.places.by, 1, 1) {
     const int64_t depth = filters_.depth(), m = filters_.rows(), places = to_.places.by, groups = g.s.groups;
-    const int64_t bytes = groups * g.element(), all = g.most_places();
-    const int64_t most = std::min(kChunkBytes / (bytes * depth), all);
+    const int64_t bytes = groups * g.element() * depth, sum_bytes = groups * m * int64_t(sizeof(C));
     const bool is_matrix = g.as_it_lies(from_);
-    straight_ = straight_ && (is_matrix || places <= most);
-    gathers_ = !is_matrix || !(g.last || straight_);
+    const bool product_adds = g.last && groups == 1;  // a bias
+    int64_t most = std::min(kChunkBytes / bytes, g.most_places());
+    straight_ = straight_ && (is_matrix ? !has_bias || places <= kMostBytes / sum_bytes : places <= most);
+    const bool is_flat = !g.last && !straight_;
+    finishes_ = is_flat || (has_bias && !product_adds);
+    gathers_ = !is_matrix || is_flat;
+    if (!gathers_) most = g.most_places();
+    if (finishes_) most = std::min(most, kChunkBytes / (sum_bytes + (gathers_ ? bytes : 0)));
     if (straight_) {
-      total_ = BatchChunks(g.s.batch, (gathers_ ? most : all) / places, 1);
+      total_ = BatchChunks(g.s.batch, most / places, 1);
     } else {
-      const int64_t most_flat = kChunkBytes / (bytes * (depth + m));
-      total_ = BatchChunks(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, kLeastPlaces);
+      total_ = BatchChunks(g.s.batch * places, most, kLeastPlaces);
     }
     if (gathers_) {
       gather_.emplace_back(g, from_, to_, ColumnWindow(g.s, of_data), depth, straight_, total_.each, &booking_);
     }
     const int64_t length = round_up(total_.each, g.vector);  // of a flat row
-    if (!g.last && !straight_) flat_ = booking_.take(groups * m * length * g.element());
-    const ProductTypes types(g.dtype, spec);
+    if (finishes_) sums_ = booking_.take(sum_bytes * (straight_ ? total_.each * places : length));
+    const ProductTypes types(g.dtype, finishes_ ? g.sum_dtype() : g.dtype, spec.tf32);
     products_.make(total_, &booking_, [&](int64_t count) {
-      const auto into = has_bias ? MatrixProduct::kAdding : MatrixProduct::kOver;
       if (g.last) {
         const ProductExtent extent{groups, count, m, depth, false, true};
-        if (groups == 1) return MatrixProduct(types, extent, has_bias);
-        return MatrixProduct(types, extent, {{groups * depth, depth}, {}, {groups * m, m}}, 1, into);
+        if (product_adds) return MatrixProduct(types, extent, has_bias);
+        return MatrixProduct(types, extent, {{groups * depth, depth}, {}, {groups * m, m}}, 1);
       }
       if (straight_) {
         const ProductExtent extent{count, m, places, depth, false, false};
-        return MatrixProduct(types, extent, {{0, MatrixPlaces::kSame}, {}, {}}, 1, into);
+        return MatrixProduct(types, extent, {{0, MatrixPlaces::kSame}, {}, {}}, 1);
       }
       const ProductExtent extent{groups, m, round_up(count, g.vector), depth, false, false};
-      return MatrixProduct(types, extent, {{}, {length, depth * length}, {length, m * length}}, 1, into);
+      return MatrixProduct(types, extent, {{}, {length, depth * length}, {length, m * length}}, 1);
     });
   }
 
@@ -229,35 +244,27 @@ class ByColumns final : public ConvolutionPass {
       const void *const columns =
           gathers_ ? gather_[0].run(lane, from, first, count, scratch)
                    : static_cast<const char *>(from) + first * unit * g_.s.groups * from_.channels * g_.element();
-      if (g_.last || straight_) {
-        void *const into = place_in(to, first * unit * channels * g_.element());
-        const bool adds = bias && !(g_.last && g_.s.groups == 1);
-        if (adds) fill(lane, bias, into, straight_ ? to_.places.by : 1, count * unit * channels);
-        const void *const a = g_.last ? columns : filters, *const b = g_.last ? filters : columns;
-        products_.run(lane, count, a, b, into, adds ? nullptr : bias, scratch);
-        continue;
+      void *const chunk = place_in(to, first * unit * channels * g_.element());  // unless the product is flat
+      void *const into = finishes_ ? place_in(scratch, sums_) : chunk;
+      const void *const a = g_.last ? columns : filters, *const b = g_.last ? filters : columns;
+      products_.run(lane, count, a, b, into, finishes_ ? nullptr : bias, scratch);
+      if (!g_.last && !straight_) {
+        spread(lane, static_cast<const C *>(into), bias, to, first, count);
+      } else if (finishes_) {
+        finish_sums(lane, {into, chunk, g_.sum_dtype(), g_.dtype, count * unit * channels, nullptr, bias, false,
+                           channels, unit});
       }
-      void *const flat = place_in(scratch, flat_);
-      if (bias) fill(lane, bias, flat, gather_[0].length(), gather_[0].length() * channels);
-      products_.run(lane, count, filters, columns, flat, nullptr, scratch);
-      with_cells(g_.dtype, [&](auto cell) {
-        using T = decltype(cell);
-        for_each(lane, count * channels,
-                 SpreadRows<T>{to_, static_cast<const T *>(flat),
-                               static_cast<T *>(to) + first / to_.places.by * to_.batch_step, Divisor(count),
-                               gather_[0].length(), first % to_.places.by});
-      });
     }
   }
 
  private:
-  // The product then adds to the bias, which is rounded together with the sum.
-  void fill(const Lane &lane, const void *bias, void *to, int64_t inner, int64_t count) const {
-    with_cells(g_.dtype, [&](auto cell) {
-      using T = decltype(cell);
-      for_each(lane, count,
-               FillChannels<T>{static_cast<const T *>(bias), static_cast<T *>(to), Divisor(inner),
-                               Divisor(g_.s.groups * to_.channels)});
+  void spread(const Lane &lane, const C *sums, const void *bias, void *to, int64_t first, int64_t count) const {
+    with_elements<C>(g_.dtype, [&](auto element) {
+      using T = decltype(element);
+      for_each(lane, count * g_.s.groups * to_.channels,
+               SpreadRows<C, T>{to_, sums, static_cast<const T *>(bias),
+                                static_cast<T *>(to) + first / to_.places.by * to_.batch_step, Divisor(count),
+                                gather_[0].length(), first % to_.places.by});
     });
   }
 
@@ -265,10 +272,11 @@ class ByColumns final : public ConvolutionPass {
   const Side from_, to_;
   const Filters filters_;
   bool straight_, gathers_ = true;
+  bool finishes_ = false;  // sums go to scratch memory first; bias and rounding follow
   BatchChunks total_;
   std::vector<ColumnGather> gather_;  // none, or one
   ChunkProducts products_;
-  int64_t flat_ = 0;
+  int64_t sums_ = 0;
 };
 
 // The gradient of the data by columns of the array that is written: each place of the result contributes to some
@@ -360,7 +368,7 @@ template <typename C>
 std::unique_ptr<ConvolutionPass> make_convolution_pass(const Geometry &g, bool of_data, bool has_bias,
                                                        const StepSpec &spec) {
   if (of_data && g.has_strides()) return std::make_unique<BySums<C>>(g, spec);
-  return std::make_unique<ByColumns>(g, of_data, has_bias, spec);
+  return std::make_unique<ByColumns<C>>(g, of_data, has_bias, spec);
 }
 
 // ---- the gradient of the filters

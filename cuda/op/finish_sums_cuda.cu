@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/op/finish_sums.hpp"
 
-#include "cuda/op/columns.cuh"
-#include "cuda/op/elements.cuh"
+#include "cuda/op/divisor.cuh"
+#include "cuda/op/float_types.cuh"
 #include "op/activation.hpp"
 
 namespace cohort {
 namespace {
-
-using columns::Divisor;
 
 // The channel of an element: arrays are [..][channels][inner].
 struct ChannelOf {
@@ -26,15 +24,6 @@ struct ChannelOf {
   }
 };
 
-__device__ inline float wide(float x) { return x; }
-__device__ inline double wide(double x) { return x; }
-__device__ inline float wide(Float16 x) { return to_float(x); }
-__device__ inline float wide(Bfloat16 x) { return to_float(x); }
-__device__ inline void round_to(float *to, float x) { *to = x; }
-__device__ inline void round_to(double *to, double x) { *to = x; }
-__device__ inline void round_to(Float16 *to, float x) { *to = to_float16(x); }
-__device__ inline void round_to(Bfloat16 *to, float x) { *to = to_bfloat16(x); }
-
 // S: type of the sums. T: type of the result, the addend and the bias.
 template <typename S, typename T>
 struct FinishElements {
@@ -48,11 +37,13 @@ struct FinishElements {
 
   __device__ int64_t channel(int64_t i) const { return bias ? channel_of(i) : 0; }
   __device__ void finish(T *result, C sum, T added, int64_t channel) const {
-    C y = addend ? sum + wide(added) : sum;
-    if (bias) y += wide(bias[channel]);
-    round_to(result, relu && y < C(0) ? C(0) : y);  // NaN stays
+    C y = addend ? sum + widened(added) : sum;
+    if (bias) y += widened(bias[channel]);
+    store_rounded(result, relu && y < C(0) ? C(0) : y);  // NaN stays
   }
-  __device__ void operator()(int64_t i) const { finish(to + i, wide(sums[i]), addend ? addend[i] : T(), channel(i)); }
+  __device__ void operator()(int64_t i) const {
+    finish(to + i, widened(sums[i]), addend ? addend[i] : T(), channel(i));
+  }
 };
 
 // One vector of the result per call. Its elements are of one channel or, with channels last, of channels in a row.
@@ -68,7 +59,7 @@ struct FinishVectors {
     for (int v = 0; v < kSize / kOfSums; ++v) sums[v] = load_vector(elements.sums + i + v * kOfSums);
     if (elements.addend) addend = load_vector(elements.addend + i);
     for (int e = 0; e < kSize; ++e) {
-      elements.finish(&made.at[e], wide(sums[e / kOfSums].at[e % kOfSums]), addend.at[e],
+      elements.finish(&made.at[e], widened(sums[e / kOfSums].at[e % kOfSums]), addend.at[e],
                       kLast ? channel + e : channel);
     }
     store_vector(elements.to + i, made);

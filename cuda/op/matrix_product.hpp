@@ -42,7 +42,8 @@ struct ProductPlaces {
 // A product with everything resolved; the arrays may have any alignment.
 class MatrixProduct {
  public:
-  enum Into : uint8_t { kOver, kAdding };  // c is overwritten, or added to
+  // c is overwritten, or added to. The latter not in 16 bits: the library would round the product before it adds it.
+  enum Into : uint8_t { kOver, kAdding };
   // With a bias (of n elements), it is added to each row.
   MatrixProduct(const ProductTypes &types, const ProductExtent &extent, bool with_bias = false, Into into = kOver);
   // c = factor * op(a) op(b) (+ c), with any strides.
@@ -56,15 +57,16 @@ class MatrixProduct {
 
  private:
   class OfLibrary;
-  void find(bool with_bias);
+  std::unique_ptr<OfLibrary> find(bool with_bias, uint32_t alignment) const;
+  void find_both(bool with_bias);
   ProductTypes types_;
   ProductExtent extent_;
   ProductPlaces places_;
   double factor_ = 1;
-  bool adds_, adds_bias_ = false;
-  // For arrays aligned to 16 bytes, as whole arrays are, and for views. Null: tiles are used. The first adds a bias
-  // while it writes, if the library can.
+  bool adds_;
+  // For arrays aligned to 16 bytes, as whole arrays are, and for views. Null: tiles are used.
   std::unique_ptr<OfLibrary> aligned_, any_;
+  size_t sums_bytes_ = 0;  // of sums in float32, where the library cannot add the bias before it rounds to 16 bits
 };
 
 }  // namespace cohort

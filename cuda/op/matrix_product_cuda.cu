@@ -9,6 +9,7 @@
 #include "cuda/cuda_cublas.hpp"
 #include "cuda/op/add_product.cuh"
 #include "cuda/op/cuda_backend.cuh"
+#include "cuda/op/finish_sums.hpp"
 
 namespace cohort {
 namespace {
@@ -80,11 +81,6 @@ void multiply(const Lane &lane, const ProductExtent &e, const ProductPlaces &pla
 }
 
 constexpr Elements kNothing{nullptr, int64_t(Dtype::kFloat32)};
-
-template <typename C>
-void add_bias(const Lane &lane, int64_t count, int64_t columns, const Elements &bias, const Elements &to) {
-  for_each(lane, count, [=] __device__(int64_t i) { store(to, i, load<C>(to, i) + load<C>(bias, i % columns)); });
-}
 
 template <typename C>
 void multiply_dense(const Lane &lane, const ProductExtent &e, const C *a, const C *b, C *c) {
@@ -187,6 +183,8 @@ class MatrixProduct::OfLibrary {
     return made->choose_algorithm(alignment) ? std::move(made) : nullptr;
   }
   size_t workspace_bytes() const { return algorithm_.workspaceSize; }
+  bool adds_bias() const { return adds_bias_; }
+  Dtype result() const { return result_; }
 
   // Safe for concurrent calls: settings that change are made in a copy.
   void run(const void *a, const void *b, void *c, const void *bias, void *workspace, cudaStream_t stream) const {
@@ -209,7 +207,12 @@ class MatrixProduct::OfLibrary {
  private:
   OfLibrary(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places, double factor,
             bool with_bias, bool adds, uint32_t alignment)
-      : scale_(scale_of(types)), adds_(adds), factor_(factor), handle_(handle_here()) {
+      : scale_(scale_of(types)),
+        adds_(adds),
+        adds_bias_(with_bias),
+        result_(types.result),
+        factor_(factor),
+        handle_(handle_here()) {
     const cudaDataType_t type = type_of(types.factors), result = type_of(types.result);
     CUBLAS_CHECK(cublasLtMatmulDescInit(&description_, compute_of(types), scale_));
     set(&description_, CUBLASLT_MATMUL_DESC_TRANSA, e.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -248,11 +251,12 @@ class MatrixProduct::OfLibrary {
     // Some combinations that it does not have it calls invalid.
     const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
     if (!refused) CUBLAS_CHECK(status);
-    return !refused && found > 0;
+    return !refused && found > 0 && algorithm_.state == CUBLAS_STATUS_SUCCESS;
   }
 
   const cudaDataType_t scale_;
-  const bool adds_;
+  const bool adds_, adds_bias_;
+  const Dtype result_;
   const double factor_;
   const cublasLtHandle_t handle_;
   cublasLtMatmulDescOpaque_t description_;
@@ -263,26 +267,34 @@ class MatrixProduct::OfLibrary {
 
 MatrixProduct::MatrixProduct(const ProductTypes &types, const ProductExtent &e, bool with_bias, Into into)
     : types_(types), extent_(e), places_(places_of(e, {})), adds_(into == kAdding) {
-  find(with_bias);
+  find_both(with_bias);
 }
 MatrixProduct::MatrixProduct(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places,
                              double factor, Into into)
     : types_(types), extent_(e), places_(places_of(e, places)), factor_(factor), adds_(into == kAdding) {
-  find(/* with_bias */ false);
+  find_both(/* with_bias */ false);
 }
-void MatrixProduct::find(bool with_bias) {
+std::unique_ptr<MatrixProduct::OfLibrary> MatrixProduct::find(bool with_bias, uint32_t alignment) const {
+  if (with_bias) {
+    if (auto found = OfLibrary::find(types_, extent_, places_, factor_, true, adds_, alignment)) return found;
+  }
+  ProductTypes types = types_;
+  if (with_bias && dtype_size(types.result) == 2) types.result = Dtype::kFloat32;  // the bias is added to sums
+  return OfLibrary::find(types, extent_, places_, factor_, false, adds_, alignment);
+}
+void MatrixProduct::find_both(bool with_bias) {
+  if (adds_ && dtype_size(types_.result) == 2) throw Error(Code::kInternal, "a product is added to 16 bits");
   const ProductExtent &e = extent_;
   const bool whole = types_.factors == Dtype::kInt8;
   if (e.batch == 0 || e.m == 0 || e.n == 0 || e.k == 0 || !(whole || kFloatTypes.has(types_.factors))) return;
   if (whole && e.k >= 1 << 17) return;  // the library does not say what becomes of sums that int32 does not hold
-  const auto found = [&](bool adding_bias, uint32_t alignment) {
-    return OfLibrary::find(types_, e, places_, factor_, adding_bias, adds_, alignment);
-  };
-  constexpr uint32_t kAlignment = 16;
-  if (with_bias) aligned_ = found(true, kAlignment);
-  adds_bias_ = aligned_ != nullptr;
-  if (!aligned_) aligned_ = found(false, kAlignment);
-  any_ = found(false, uint32_t(dtype_size(types_.factors)));
+  aligned_ = find(with_bias, 16);
+  any_ = find(with_bias, uint32_t(dtype_size(types_.factors)));
+  for (const OfLibrary *product : {aligned_.get(), any_.get()}) {
+    if (!product || product->result() == types_.result) continue;
+    sums_bytes_ = size_t(e.batch * e.m * e.n) * dtype_size(product->result());
+    sums_bytes_ = (sums_bytes_ + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  }
 }
 MatrixProduct::~MatrixProduct() = default;
 MatrixProduct::MatrixProduct(MatrixProduct &&) noexcept = default;
@@ -292,7 +304,7 @@ size_t MatrixProduct::scratch_bytes() const {
   for (const OfLibrary *product : {aligned_.get(), any_.get()}) {
     if (product) most = std::max(most, product->workspace_bytes());
   }
-  return most + kWorkspaceAlignment;
+  return sums_bytes_ + most + kWorkspaceAlignment;
 }
 
 void MatrixProduct::run(const Lane &lane, const void *a, const void *b, void *c, const void *bias,
@@ -318,15 +330,13 @@ void MatrixProduct::run(const Lane &lane, const void *a, const void *b, void *c,
     });
     return;
   }
-  const bool adds_bias = bias && aligned && adds_bias_;
-  product->run(a, b, c, adds_bias ? bias : nullptr, workspace_in(scratch), static_cast<cudaStream_t>(lane.stream));
-  if (!bias || adds_bias) return;
-  const int64_t columns = e.n;
-  dispatch_compute(types_.factors, false, [&](auto zero) {
-    if constexpr (std::is_floating_point_v<decltype(zero)>) {
-      add_bias<decltype(zero)>(lane, e.batch * e.m * columns, columns, added, to);
-    }
-  });
+  char *const memory = static_cast<char *>(workspace_in(scratch));
+  void *const into = product->result() == types_.result ? c : memory;
+  const bool finishes = bias && !product->adds_bias();
+  product->run(a, b, into, finishes ? nullptr : bias, memory + sums_bytes_, static_cast<cudaStream_t>(lane.stream));
+  if (finishes) {
+    finish_sums(lane, {into, c, product->result(), types_.result, e.batch * e.m * e.n, nullptr, bias, false, e.n, 1});
+  }
 }
 
 }  // namespace cohort

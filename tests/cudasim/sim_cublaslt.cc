@@ -155,7 +155,7 @@ struct Product {
           }
           const int64_t at = batch * c.stride + i + j * c.leading;
           double value = alpha * sum;
-          if (beta != 0) value += beta * read(from_c, c.type, at);
+          if (beta != 0) value = rounded(value, c.type) + beta * read(from_c, c.type, at);
           if (d.bias) value += read(d.bias, c.type, i);
           if (c.type == CUDA_R_32I && (value < INT32_MIN || value > INT32_MAX)) {
             sim().report("cublasLtMatmul: a sum that int32 does not hold");

@@ -171,20 +171,43 @@ TEST(a_bias_may_begin_anywhere_in_an_array) {
   CHECK_EQ(std::string(CONTROL(cudasim_reports)()), "");
 }
 
+namespace {
+
+NDArray narrow_of(const Shape &shape, const std::vector<float> &numbers, Dtype dtype) {
+  const NDArray array = NDArray::create(shape, Dtype::kFloat32, kCpu);
+  std::copy(numbers.begin(), numbers.end(), array.data_as<float>());
+  const NDArray narrow = NDArray::create(shape, dtype, kCpu);
+  narrow.copy_from(array);
+  return narrow.copy_to(kGpu0);
+}
+
+}  // namespace
+
 // The library may cut the depth into parts.
 TEST(a_sum_of_products_of_16_bits_is_not_rounded_on_its_way) {
-  const auto wide_to = [](const Shape &shape, const std::vector<float> &numbers, Dtype dtype) {
-    const NDArray array = NDArray::create(shape, Dtype::kFloat32, kCpu);
-    std::copy(numbers.begin(), numbers.end(), array.data_as<float>());
-    const NDArray narrow = NDArray::create(shape, dtype, kCpu);
-    narrow.copy_from(array);
-    return narrow.copy_to(kGpu0);
-  };
   for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
-    const NDArray x = wide_to({1, 4}, {2048, 1, -2048, 0}, dtype), ones = wide_to({4, 1}, {1, 1, 1, 1}, dtype);
+    const NDArray x = narrow_of({1, 4}, {2048, 1, -2048, 0}, dtype), ones = narrow_of({4, 1}, {1, 1, 1, 1}, dtype);
     CHECK_EQ(values(invoke("dot", {}, {x, ones}, {}, kGpu0)[0])[0], 1.0);
   }
   release_invoked();
+}
+
+// Whether the library adds it or not.
+TEST(a_bias_is_added_before_a_product_is_rounded_to_16_bits) {
+  for (const int refuses : {0, 1}) {
+    find_control<void(int)>("cudasim_refuse_epilogues")(refuses);
+    for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
+      const size_t units = refuses ? 3 : 2;  // another plan
+      const NDArray x = narrow_of({1, 2}, {2048, 1}, dtype);
+      const NDArray w = narrow_of({int64_t(units), 2}, std::vector<float>(2 * units, 1), dtype);
+      const NDArray bias = narrow_of({int64_t(units)}, std::vector<float>(units, -2048), dtype);
+      const AttrMap attrs = {{"num_hidden", std::to_string(units)}};
+      for (const double y : values(invoke("FullyConnected", attrs, {x, w, bias}, {}, kGpu0)[0])) CHECK_EQ(y, 1.0);
+    }
+    release_invoked();
+  }
+  find_control<void(int)>("cudasim_refuse_epilogues")(0);
+  CHECK_EQ(std::string(CONTROL(cudasim_reports)()), "");
 }
 
 TEST(softmax_output_is_that_of_the_cpu) {
