@@ -37,6 +37,22 @@ std::vector<int64_t> last(const ConvolutionSizes::Axes &values, size_t num_axes)
   return {values.end() - ptrdiff_t(num_axes), values.end()};
 }
 
+// Engines that use Winograd's transform do not always say so. Transformed arrays are larger than the arrays: 2.25 times
+// at least, for filters of 3 x 3 with strides of 1, in float32.
+bool winograd_applies(const ConvolutionProblem &p) {
+  return p.dtype == Dtype::kFloat32 && p.sizes.kernel == ConvolutionSizes::Axes{1, 3, 3} &&
+         p.sizes.stride == ConvolutionSizes::Axes{1, 1, 1};
+}
+// The workspace that copies of all arrays of float32 take, and some padding.
+size_t bytes_of_copies(const ConvolutionProblem &p) {
+  using convolution::volume;
+  const ConvolutionSizes &s = p.sizes;
+  const int64_t elements = s.batch * s.groups * (s.in_channels * volume(s.in) + s.out_channels * volume(s.out)) +
+                           s.groups * s.out_channels * s.in_channels * volume(s.kernel);
+  constexpr size_t kPadding = 4096;
+  return size_t(elements) * sizeof(float) + kPadding;
+}
+
 // The names of an operation's attributes; each operation has its own.
 struct Operation {
   Cudnn::DescriptorType type;
@@ -267,11 +283,13 @@ class ConvolutionPlan::Builder {
             int64_t *count, void *elements) const {
     return does(cudnn_.get_attribute(descriptor, name, type, room, count, elements), "cudnnBackendGetAttribute");
   }
-  bool is_exact(CudnnDescriptor *engine, const ConvolutionProblem &problem) const {
+  // Also finds out whether the engine says that it keeps NaN in its place.
+  bool is_exact(CudnnDescriptor *engine, const ConvolutionProblem &problem, bool *keeps_nan) const {
     constexpr int64_t kRoom = 32;
     int notes[kRoom];
     int64_t count = 0;
     if (!gets(engine, Cudnn::kEngineNotes, Cudnn::kNoteType, kRoom, &count, notes) || count > kRoom) return false;
+    *keeps_nan = std::find(notes, notes + count, Cudnn::kStrictNanPropagation) != notes + count;
     return std::all_of(notes, notes + count, [&](int note) {
       // Tensor cores round float32 factors.
       if (note == Cudnn::kTensorCore) return problem.dtype != Dtype::kFloat32 || problem.tf32;
@@ -291,7 +309,8 @@ class ConvolutionPlan::Builder {
       ++num_refused_;
       return nullptr;
     }
-    if (!is_exact(into, problem)) {
+    bool keeps_nan = false;
+    if (!is_exact(into, problem, &keeps_nan)) {
       ++num_inexact_;
       return nullptr;
     }
@@ -304,7 +323,9 @@ class ConvolutionPlan::Builder {
       ++num_refused_;
       return nullptr;
     }
-    if (size_t(workspace) > problem.most_workspace) {
+    const bool may_transform = !keeps_nan && winograd_applies(problem);
+    const size_t most_workspace = may_transform ? bytes_of_copies(problem) : SIZE_MAX;
+    if (size_t(workspace) > std::min(problem.most_workspace, most_workspace)) {
       ++num_large_;
       return nullptr;
     }

@@ -71,6 +71,7 @@ const std::vector<Engine> &engines() {
       {21, {Cudnn::kTensorCore, Cudnn::kReducedPrecisionReduction}, 64, 0, true, true},
       {22, {Cudnn::kDownConvertInputs}, 64, 0, true, true},
       {30, {kWinograd}, 2048, 0, true, true},
+      {31, {}, 4 << 20, 0, true, true},  // Winograd's transform, too, though it does not say so
       {40, {}, 0, 0, false},
       {41, {}, int64_t(1) << 40, 0},
       {42, {Cudnn::kStrictNanPropagation, 77}, 0, 0, true, true},  // a note that nobody knows yet
@@ -105,6 +106,13 @@ Numbers recommended(const Problem &p, int mode) {
   const bool aligned = std::min({p.data.alignment, p.filters.alignment, p.result.alignment}) >= 16;
   if (mode == Cudnn::kFallback) return {20, 40, 0};
   Numbers all{20, 21, 40, 30, 42};
+  const auto are_all = [](auto begin, auto end, int64_t value) {
+    return std::all_of(begin, end, [=](int64_t n) { return n == value; });
+  };
+  if (p.data.type == Cudnn::kFloat && p.stride.size() == 2 && are_all(p.stride.begin(), p.stride.end(), 1) &&
+      are_all(p.filters.lengths.begin() + 2, p.filters.lengths.end(), 3)) {
+    all.push_back(31);
+  }
   if (p.data.type != Cudnn::kFloat) {
     if (aligned) all.push_back(10);
   } else {

@@ -158,6 +158,13 @@ TEST(a_graph_adds_an_array_and_a_bias_and_applies_relu) {
   CHECK_EQ(std::string(cudasim_reports()), std::string());
 }
 
+TEST(an_engine_that_may_transform_arrays_is_not_chosen) {
+  ConvolutionProblem problem = a_problem();
+  problem.most_workspace = size_t(64) << 20;
+  const On on(0, cudnn(), problem);
+  CHECK_EQ(on.plan->engine(), int64_t(1));
+}
+
 TEST(graphs_without_a_bias_have_no_engines) {
   for (const ConvolutionEpilogue &epilogue :
        {ConvolutionEpilogue{true, false, false}, {false, false, true}, {true, false, true}}) {
