@@ -68,7 +68,7 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4) sum_moments(const T *x, C
   if (walk.left > 0) {
     const Vector<T> first = load_part<kWhole>(x + walk.at, walk.count());
     COHORT_UNROLL
-    for (int k = 0; k < Walk::kOwn; ++k) origin[k] = value_of<C>(first.at[k]);
+    for (int k = 0; k < Walk::kOwn; ++k) origin[k] = to_compute(first.at[k]);
   }
   const auto load = [=](const Walk &at) { return Item{load_part<kWhole>(x + at.at, at.count()), at.count()}; };
   walk_in_batches<kWhole ? 4 : 1>(t, walk, load, [&](const Item &item) {
@@ -76,7 +76,7 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4) sum_moments(const T *x, C
     for (int k = 0; k < Walk::kSize; ++k) {
       const int own = kLast ? k : 0;
       if (!kWhole && k >= item.count) continue;
-      const C distance = value_of<C>(item.x.at[k]) - origin[own];
+      const C distance = to_compute(item.x.at[k]) - origin[own];
       sum[own] += distance;
       squares[own] += distance * distance;
     }
@@ -84,7 +84,7 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4) sum_moments(const T *x, C
   });
   const auto sums_of = [&](int k) {
     if (count == 0 || !walk.has(t, k)) return SumPair{0, 0};
-    const double moved = double(origin[k]) - value_of<double>(x[t.first_of(walk.channel + k)]);
+    const double moved = double(origin[k]) - to_compute(x[t.first_of(walk.channel + k)]);
     const double all = count * moved;
     return SumPair{double(sum[k]) + all, double(squares[k]) + (2 * double(sum[k]) + all) * moved};
   };
@@ -163,10 +163,10 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4)
     COHORT_UNROLL
     for (int k = 0; k < Walk::kSize; ++k) {
       const int own = kLast ? k : 0;
-      C value = (value_of<C>(item.x.at[k]) - mean[own]) * scale[own] + shift[own];
+      C value = (to_compute(item.x.at[k]) - mean[own]) * scale[own] + shift[own];
       above |= unsigned(value > 0) << k;
       if (relu && value < 0) value = 0;
-      result.at[k] = result_of<T>(value);
+      result.at[k] = from_compute<T>(value);
     }
     store_part<kWhole>(y + item.at, result, item.count);
     if (mask) mask[item.number] = uint8_t(above);
@@ -240,9 +240,9 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 4)
     for (int k = 0; k < Walk::kSize; ++k) {
       const int own = kLast ? k : 0;
       if (!kWhole && k >= item.count) continue;
-      const C whole = value_of<C>(item.head.at[k]), gradient = !kRelu || (item.passes >> k & 1u) ? whole : C(0);
+      const C whole = to_compute(item.head.at[k]), gradient = !kRelu || (item.passes >> k & 1u) ? whole : C(0);
       sum[own] += gradient;
-      products[own] += gradient * (value_of<C>(item.x.at[k]) - mean[own]);
+      products[own] += gradient * (to_compute(item.x.at[k]) - mean[own]);
     }
   });
   write_part(
@@ -288,9 +288,9 @@ __global__ void COHORT_LAUNCH_BOUNDS(kBlockThreads, 3)
     COHORT_UNROLL
     for (int k = 0; k < Walk::kSize; ++k) {
       const int own = kLast ? k : 0;
-      const C whole = value_of<C>(item.head.at[k]), gradient = !kRelu || (item.passes >> k & 1u) ? whole : C(0);
-      const C distance = value_of<C>(item.x.at[k]) - mean[own];
-      result.at[k] = result_of<T>(gradient * scale[own] + (distance * slope[own] + offset[own]));
+      const C whole = to_compute(item.head.at[k]), gradient = !kRelu || (item.passes >> k & 1u) ? whole : C(0);
+      const C distance = to_compute(item.x.at[k]) - mean[own];
+      result.at[k] = from_compute<T>(gradient * scale[own] + (distance * slope[own] + offset[own]));
     }
     store_part<kWhole>(dx + item.at, result, item.count);
   });

@@ -11,8 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "base/dtype_cast.hpp"
-#include "cuda/op/elements.cuh"
+#include "cuda/op/several.cuh"
 
 #ifdef __CUDACC__
 #define COHORT_UNROLL _Pragma("unroll")  // a loop over a small array that is to stay in registers
@@ -266,25 +265,6 @@ void join(const Lane &lane, const ChannelTiles &t, const SumPair *parts, const T
   if (t.channels == 0) return;
   const Grid grid{dim3(unsigned((t.channels + kJoinChannels - 1) / kJoinChannels)), dim3(kJoinChannels, kJoinRows)};
   launch(join_parts<Then>, grid, lane.stream, parts, t.parts, t.channels, then);
-}
-
-template <typename C, typename T>
-__device__ C value_of(T x) {
-  if constexpr (kIsHalf<T>) {
-    return C(to_float(x));
-  } else {
-    return C(x);
-  }
-}
-template <typename T, typename C>
-__device__ T result_of(C x) {
-  if constexpr (std::is_same_v<T, Float16>) {
-    return to_float16(float(x));
-  } else if constexpr (std::is_same_v<T, Bfloat16>) {
-    return to_bfloat16(float(x));
-  } else {
-    return T(x);
-  }
 }
 
 // Calls fn(T(), whether channels come last, whether vectors are loaded whole), the latter two as types. C: the type to

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "cuda/op/divisor.cuh"
-#include "cuda/op/float_types.cuh"
+#include "cuda/op/several.cuh"
 #include "kernels/convolution_sizes.hpp"
 
 namespace cohort::columns {
@@ -194,8 +194,8 @@ struct SpreadRows {
     uint32_t sample = uint32_t(first) + along;
     const uint32_t place = to.places.split(&sample);
     C sum = rows[row * length + along];
-    if (bias) sum += widened(bias[row]);
-    store_rounded(image + sample * to.batch_step + row * to.channel_step + place, sum);
+    if (bias) sum += to_compute(bias[row]);
+    image[sample * to.batch_step + row * to.channel_step + place] = from_compute<T>(sum);
   }
 };
 

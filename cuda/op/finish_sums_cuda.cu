@@ -2,7 +2,7 @@
 #include "cuda/op/finish_sums.hpp"
 
 #include "cuda/op/divisor.cuh"
-#include "cuda/op/float_types.cuh"
+#include "cuda/op/several.cuh"
 #include "op/activation.hpp"
 
 namespace cohort {
@@ -27,7 +27,7 @@ struct ChannelOf {
 // S: type of the sums. T: type of the result, the addend and the bias.
 template <typename S, typename T>
 struct FinishElements {
-  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  using C = ComputeOf<T>;
 
   const S *sums;
   const T *addend, *bias;  // or null
@@ -37,12 +37,12 @@ struct FinishElements {
 
   __device__ int64_t channel(int64_t i) const { return bias ? channel_of(i) : 0; }
   __device__ void finish(T *result, C sum, T added, int64_t channel) const {
-    C y = addend ? sum + widened(added) : sum;
-    if (bias) y += widened(bias[channel]);
-    store_rounded(result, relu && y < C(0) ? C(0) : y);  // NaN stays
+    C y = addend ? sum + to_compute(added) : sum;
+    if (bias) y += to_compute(bias[channel]);
+    *result = from_compute<T>(relu && y < C(0) ? C(0) : y);  // NaN stays
   }
   __device__ void operator()(int64_t i) const {
-    finish(to + i, widened(sums[i]), addend ? addend[i] : T(), channel(i));
+    finish(to + i, to_compute(sums[i]), addend ? addend[i] : T(), channel(i));
   }
 };
 
@@ -59,7 +59,7 @@ struct FinishVectors {
     for (int v = 0; v < kSize / kOfSums; ++v) sums[v] = load_vector(elements.sums + i + v * kOfSums);
     if (elements.addend) addend = load_vector(elements.addend + i);
     for (int e = 0; e < kSize; ++e) {
-      elements.finish(&made.at[e], widened(sums[e / kOfSums].at[e % kOfSums]), addend.at[e],
+      elements.finish(&made.at[e], to_compute(sums[e / kOfSums].at[e % kOfSums]), addend.at[e],
                       kLast ? channel + e : channel);
     }
     store_vector(elements.to + i, made);
