@@ -413,7 +413,11 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
 #define COHORT_POOLING(op)                                                                                        \
   COHORT_KERNEL_BY(cpu, op, make_forward).named("onednn").dtypes(kLayerTypes).when(refuses_forward).any_layout(); \
   COHORT_KERNEL(cpu, op, PlainPooling).dtypes(kFloatTypes);                                                       \
-  COHORT_KERNEL_BY(cpu, _backward_##op, make_backward).named("onednn").when(refuses_backward).any_layout();       \
+  COHORT_KERNEL_BY(cpu, _backward_##op, make_backward)                                                            \
+      .named("onednn")                                                                                            \
+      .dtypes(kLayerTypes)                                                                                        \
+      .when(refuses_backward)                                                                                     \
+      .any_layout();                                                                                              \
   COHORT_KERNEL(cpu, _backward_##op, PlainPoolingBackward).dtypes(kFloatTypes)
 COHORT_POOLING(Pooling);
 COHORT_POOLING(Pooling_v1);
