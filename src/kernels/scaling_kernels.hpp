@@ -32,13 +32,12 @@ class Quadratic {
   const int64_t count_;
 };
 
-// Both the forward and the backward kernel.
+// Both the forward and the backward kernel. The divisor has the type of the array: integers divide by the root rounded
+// down, as in MXNet.
 template <typename Backend, typename C>
 class DivSqrtDim {
  public:
-  explicit DivSqrtDim(const StepSpec &spec)
-      : count_(spec.inputs[0].shape.size()),
-        divisor_(std::sqrt(C(spec.inputs[0].shape[spec.inputs[0].shape.rank() - 1]))) {}
+  explicit DivSqrtDim(const StepSpec &spec) : count_(spec.inputs[0].shape.size()), divisor_(divisor_for(spec)) {}
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     Backend::parallel_for(lane, count_, Backend::kCheapGrain, [=, *this] COHORT_DEVICE(int64_t begin, int64_t end) {
@@ -47,6 +46,12 @@ class DivSqrtDim {
   }
 
  private:
+  static C divisor_for(const StepSpec &spec) {
+    const Shape &shape = spec.inputs[0].shape;
+    const C root = std::sqrt(C(shape[shape.rank() - 1]));
+    return dtype_is_float(spec.inputs[0].dtype) ? root : std::floor(root);
+  }
+
   const int64_t count_;
   const C divisor_;
 };

@@ -16,7 +16,7 @@ COHORT_OPERATOR(_contrib_quadratic, QuadraticAttrs)
     .gradient(Gradient::by_kernel({0}, {0}));
 
 COHORT_OPERATOR(_contrib_div_sqrt_dim, NoAttrs)
-    .doc("Divides by the square root of the length of the last axis.")
+    .doc("Divides by the square root of the length of the last axis. Integers are divided by the root rounded down.")
     .input("data", "At least one axis.")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       infer_same_shape(Attrs(), in, out);

@@ -433,6 +433,31 @@ static void remainders_of_integers_have_no_gradient(void **state) {
   }
 }
 
+static cohort_ndarray *divided_as(int32_t type, cohort_ndarray *values) {
+  cohort_ndarray *typed = NULL, *divided, *wide = NULL;
+
+  ok(cohort_ndarray_cast(values, type, &typed));
+  divided = applied("_contrib_div_sqrt_dim", NO_ATTRS, ARRAYS(typed));
+  ok(cohort_ndarray_cast(divided, COHORT_DTYPE_FLOAT32, &wide));
+  cohort_ndarray_free(values);
+  cohort_ndarray_free(divided);
+  return wide;
+}
+
+/* Integers divide by the root of the length rounded down. */
+static void whole_numbers_divide_by_a_whole_root(void **state) {
+  static const int32_t types[] = {COHORT_DTYPE_INT32, COHORT_DTYPE_INT64, COHORT_DTYPE_INT8, COHORT_DTYPE_UINT8};
+  size_t t;
+
+  (void)state;
+  for (t = 0; t < COUNT(types); ++t) {
+    holds_free(divided_as(types[t], floats(SHAPE(3), FLOATS(1, 2, 3))), 1, 2, 3);
+    holds_free(divided_as(types[t], floats(SHAPE(5), FLOATS(1, 2, 3, 100, 7))), 0, 1, 1, 50, 3);
+    holds_free(divided_as(types[t], floats(SHAPE(9), FLOATS(1, 2, 3, 127, 8, 9, 10, 11, 12))), 0, 0, 1, 42, 2, 3, 3, 3,
+               4);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(slices_take_any_step_and_end),
@@ -448,6 +473,7 @@ int main(void) {
       TEST(a_layer_makes_no_other_number_of_none),
       TEST(long_rows_of_softmax),
       TEST(remainders_of_integers_have_no_gradient),
+      TEST(whole_numbers_divide_by_a_whole_root),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
