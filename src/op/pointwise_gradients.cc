@@ -140,7 +140,7 @@ void define_scalar() {
   COHORT_SCALAR("_contrib_gradientmultiplier", h * s);
   COHORT_SCALAR("_mod_scalar", of_floats(g, h));
   COHORT_SCALAR("_rmod_scalar", of_floats(g, -(h * apply("floor", with_scalar("_rdiv_scalar", a(), s)))));
-  COHORT_SCALAR("_power_scalar", h * power(a(), s - 1.0) * s);
+  COHORT_SCALAR("_power_scalar", s == 0.0 ? h * apply("zeros_like", a()) : h * power(a(), s - 1.0) * s);
   COHORT_SCALAR("_rpower_scalar", h * y() * std::log(s));
   COHORT_SCALAR("_maximum_scalar", h * with_scalar("_greater_equal_scalar", a(), s));
   COHORT_SCALAR("_minimum_scalar", h * with_scalar("_lesser_equal_scalar", a(), s));
@@ -163,6 +163,12 @@ void define_scalar() {
 
 using Names = std::initializer_list<const char *>;
 
+// The slope of a ^ b in a. At a = 0, b = 0 it is 0, as 0 ^ 0 is 1 beside a, too; b - 1 would make it infinite there.
+V power_slope(V a, V b) {
+  const V both_zero = with_scalar("_equal_scalar", b, 0.0) * with_scalar("_equal_scalar", a, 0.0);
+  return b * apply2("broadcast_power", a, b - 1.0 + both_zero);
+}
+
 void define_binary() {
   COHORT_BINARY((Names{"elemwise_add", "_grad_add", "broadcast_add"}), h, h);
   COHORT_BINARY((Names{"elemwise_sub", "broadcast_sub"}), h, -h);
@@ -176,7 +182,7 @@ void define_binary() {
       g.give(1, g.sum_to(-(h * apply("floor", g.input(0) / g.input(1))), g.input_shape(1)));
     });
   }
-  COHORT_BINARY((Names{"_power", "broadcast_power"}), h * (b() * apply2("broadcast_power", a(), b() - 1.0)),
+  COHORT_BINARY((Names{"_power", "broadcast_power"}), h * power_slope(a(), b()),
                 h * (apply2("broadcast_power", a(), b()) * apply("log", a())));
   COHORT_BINARY((Names{"_maximum", "broadcast_maximum"}), h * apply2("broadcast_greater_equal", a(), b()),
                 h * apply2("broadcast_lesser", a(), b()));
