@@ -2,10 +2,14 @@
 // Reductions over axes; broadcast_to, broadcast_axis and broadcast_like, whose gradients are reductions; argmax and
 // argmin.
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "cuda/op/rows.cuh"
 #include "cuda/op/strided_cuda.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/reduction_group.hpp"
+#include "op/compute_type.hpp"
 #include "op/reduce.hpp"
 
 namespace cohort {
@@ -22,6 +26,39 @@ std::unique_ptr<Kernel> make_reduce(StepSpec &spec) {
   return kernel;
 }
 
+// Multiplies the gradients of elements that are 0, where the functor leaves the head gradient, by the product of the
+// other elements.
+template <typename C>
+class ProductBackwardCuda final : public Kernel {
+ public:
+  ProductBackwardCuda(const StepSpec &spec, const std::vector<bool> &reduced, bool skips_nan,
+                      std::unique_ptr<Kernel> divide)
+      : count_(spec.outputs[0].shape.size()),
+        data_(spec.inputs[1].dtype),
+        out_(spec.outputs[0].dtype),
+        group_(spec.outputs[0].shape, reduced),
+        skips_nan_(skips_nan),
+        divide_(std::move(divide)) {}
+  void run(const Args &args, const Lane &lane) const override {
+    divide_->run(args, lane);
+    const Elements data = elements_of(args.inputs[1], data_), to = elements_of(args.outputs[0], out_);
+    const ReductionGroup group = group_;
+    const bool skips_nan = skips_nan_;
+    for_each(lane, count_, [=] __device__(int64_t i) {
+      if (load<C>(data, i) != C(0)) return;
+      const auto read = [&](int64_t at) { return load<C>(data, at); };
+      store(to, i, load<C>(to, i) * product_of_others<C>(group, i, skips_nan, read));
+    });
+  }
+
+ private:
+  const int64_t count_;
+  const Dtype data_, out_;
+  const ReductionGroup group_;
+  const bool skips_nan_;
+  const std::unique_ptr<Kernel> divide_;
+};
+
 std::unique_ptr<Kernel> make_reduce_backward(StepSpec &spec) {
   const std::string op = spec.op.substr(std::strlen("_backward_"));
   const Shape &shape = spec.outputs[0].shape;
@@ -29,7 +66,16 @@ std::unique_ptr<Kernel> make_reduce_backward(StepSpec &spec) {
   const PointwiseCall call = reduction_gradient(op, spec.attrs.get(), shape, spec.inputs[0].shape);
   auto kernel = std::make_unique<StridedCuda>();
   kernel->add(spec, spec.outputs[0].dtype, {call, {&kept, &shape, &kept}, shape, shape}, 0);
-  return kernel;
+  const bool skips_nan = call.code == PointwiseCode::kNanProdGrad;
+  if (!skips_nan && call.code != PointwiseCode::kProdGrad) return kernel;
+  return dispatch_compute(spec.outputs[0].dtype, false, [&](auto c) -> std::unique_ptr<Kernel> {
+    using C = decltype(c);
+    if constexpr (std::is_floating_point_v<C>) {
+      return std::make_unique<ProductBackwardCuda<C>>(spec, axes_reduced_by(op, spec.attrs.get(), shape), skips_nan,
+                                                      std::move(kernel));
+    }
+    return nullptr;
+  });
 }
 
 std::unique_ptr<Kernel> make_broadcast(StepSpec &spec) {

@@ -29,8 +29,25 @@ V kept(G &g, V value) {
   return g.reshape(value, kept_shape(data, axes_to_reduce(a.axis, a.exclude, data.rank())));
 }
 
+// The slope of a product in each x, which holds no NaN. Where x is not 0 it is the product divided by x. Where x is the
+// only zero it is the product of all others. Of two zeros, the slope in one is the other times the product of all
+// others: 0 itself, but not if it is differentiated again. Gradients of third and higher order lack terms of three
+// zeros.
+V product_slope(G &g, V x) {
+  AttrMap keep_axes = g.what().attrs;
+  keep_axes["keepdims"] = "1";
+  const auto over_axes = [&](const char *op, V of) { return g.apply(op, {of}, keep_axes); };
+  const auto where = [&](V condition, V yes, V no) { return g.apply("where", {condition, yes, no}); };
+  const V zero = with_scalar("_equal_scalar", x, 0.0);
+  const V nonzero = where(zero, apply1("ones_like", x), x), zeros = where(zero, x, apply1("zeros_like", x));
+  const V num_zeros = over_axes("sum", zero);
+  const V other_zeros = with_scalar("_equal_scalar", num_zeros, 1.0) +
+                        with_scalar("_equal_scalar", num_zeros, 2.0) * (over_axes("sum", zeros) - zeros);
+  return where(zero, over_axes("prod", nonzero) * other_zeros, kept(g, g.output(0)) / nonzero);
+}
+
 void of_prod(G &g) {
-  if (g.head()) g.give(0, kept(g, g.head()) * kept(g, g.output(0)) / g.input(0));
+  if (g.head()) g.give(0, kept(g, g.head()) * product_slope(g, g.input(0)));
 }
 
 void of_extremum(G &g) {
@@ -46,8 +63,9 @@ void of_nansum(G &g) {
 
 void of_nanprod(G &g) {
   if (!g.head()) return;
-  const V slope = kept(g, g.head()) * kept(g, g.output(0)) / g.input(0);
-  g.give(0, g.apply("where", {is_number(g.input(0)), slope, apply1("zeros_like", slope)}));
+  const V number = is_number(g.input(0)), ones = apply1("ones_like", g.input(0));
+  const V slope = kept(g, g.head()) * product_slope(g, g.apply("where", {number, g.input(0), ones}));
+  g.give(0, g.apply("where", {number, slope, apply1("zeros_like", slope)}));
 }
 
 void of_square_sum(G &g) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First and second gradients of powers at 0, where their formulas divide by 0. In float64. */
+/* First and second gradients of powers and products at 0, where their formulas divide by 0. In float64. */
 #include <math.h>
 #include <stdio.h>
 
@@ -142,10 +142,88 @@ static void a_power_of_zero_depends_on_its_exponent(void **state) {
   cohort_tape_free(tape);
 }
 
+/* DEF-75: the slope of a product in a zero is the product of the others. */
+static void products_of_zeros(void **state) {
+  static const char *const ops[] = {"prod", "nanprod"};
+  static const double x[] = {0, 2, 3, 0, 0, 5, 0, 0, 0, 4, 5, 6},
+                      weights[] = {1, 10, 100, 1, 10, 100, 1, 1, 1, 1, 10, 100};
+  static const double first[] = {6, 0, 0, 0, 0, 0, 0, 0, 0, 30, 24, 20};
+  static const double second[] = {230, 3, 2, 50, 5, 0, 0, 0, 0, 560, 406, 45};
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(ops); ++i) {
+    const Function of = {ops[i], "axis", "1", doubles(x, 4, 3), NULL};
+    double turned[12], turned_weights[12], turned_first[12], turned_second[12];
+    Function columns = {ops[i], "axis", "0", NULL, NULL};
+    size_t k;
+
+    check(&of, weights, first, second, 4, 3);
+    for (k = 0; k < 12; ++k) {
+      const size_t to = k % 3 * 4 + k / 3;
+
+      turned[to] = x[k], turned_weights[to] = weights[k], turned_first[to] = first[k], turned_second[to] = second[k];
+    }
+    columns.x = doubles(turned, 3, 4);
+    check(&columns, turned_weights, turned_first, turned_second, 3, 4);
+    cohort_ndarray_free(of.x);
+    cohort_ndarray_free(columns.x);
+  }
+}
+
+/* NaN counts as 1, and has no slope. */
+static void products_that_skip_nan(void **state) {
+  static const double x[] = {0, NAN, 3, 2, 0, NAN, 0, 5}, weights[] = {1, 10, 100, 1000, 1, 10, 100, 1000};
+  static const double first[] = {6, 0, 0, 0, 0, 0, 0, 0};
+  static const double second[] = {3200, 0, 2, 3, 500, 0, 5, 0};
+  const Function of = {"nanprod", "axis", "1", doubles(x, 2, 4), NULL};
+
+  (void)state;
+  check(&of, weights, first, second, 2, 4);
+  cohort_ndarray_free(of.x);
+}
+
+/* In every type, over all axes and some. */
+static void products_of_every_type(void **state) {
+  static const int32_t types[] = {COHORT_DTYPE_FLOAT16, COHORT_DTYPE_BFLOAT16, COHORT_DTYPE_FLOAT32,
+                                  COHORT_DTYPE_FLOAT64};
+  static const char *const ops[] = {"prod", "nanprod"};
+  size_t t, i;
+
+  (void)state;
+  for (t = 0; t < COUNT(types); ++t) {
+    for (i = 0; i < COUNT(ops); ++i) {
+      cohort_tape *tape = NULL;
+      cohort_ndarray *x = floats(SHAPE(2, 2, 2), FLOATS(1, 2, 3, 4, 0, 5, 2, 3)), *typed = NULL, *y, *slope,
+                     *wide = NULL;
+
+      ok(cohort_ndarray_cast(x, types[t], &typed));
+      ok(cohort_tape_create(&tape));
+      ok(cohort_tape_mark(tape, &typed, NULL, NULL, 1));
+      y = apply(tape, ops[i], "axis", "(0, 2)", typed, NULL);
+      slope = gradient(tape, y, typed, 0);
+      ok(cohort_ndarray_cast(slope, COHORT_DTYPE_FLOAT32, &wide));
+      holds_free(wide, 0, 0, 24, 18, 10, 0, 36, 24);
+      cohort_ndarray_free(slope);
+      cohort_ndarray_free(y);
+      y = apply(tape, ops[i], NULL, NULL, typed, NULL);
+      slope = gradient(tape, y, typed, 0);
+      ok(cohort_ndarray_cast(slope, COHORT_DTYPE_FLOAT32, &wide));
+      holds_free(wide, 0, 0, 0, 0, 720, 0, 0, 0);
+      cohort_ndarray_free(slope);
+      cohort_ndarray_free(y);
+      cohort_ndarray_free(x);
+      cohort_ndarray_free(typed);
+      cohort_tape_free(tape);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(powers_of_zero_and_one),
-      TEST(a_power_of_zero_depends_on_its_exponent),
+      TEST(powers_of_zero_and_one), TEST(a_power_of_zero_depends_on_its_exponent),
+      TEST(products_of_zeros),      TEST(products_that_skip_nan),
+      TEST(products_of_every_type),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

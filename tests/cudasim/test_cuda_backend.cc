@@ -303,6 +303,22 @@ TEST(reductions_are_those_of_the_cpu) {
   same_on_both(node("sum", {}, {"x"}), {random_on(kCpu, {700, 3}, 1)}, random_on(kCpu, {1}, 2));
 }
 
+// One row has one zero, one two, one none.
+TEST(gradients_of_products_with_zeros_are_those_of_the_cpu) {
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16, Dtype::kFloat32, Dtype::kFloat64}) {
+    const NDArray x = NDArray::create({3, 2, 2}, Dtype::kFloat32, kCpu, true);
+    const float values[] = {1, 2, 0, 4, 0, 3, 2, 0, 2, 3, 4, 1};
+    x.write(values, sizeof values);
+    const NDArray typed = NDArray::create({3, 2, 2}, dtype, kCpu, true);
+    typed.copy_from(x);
+    for (const char *op : {"prod", "nanprod"}) {
+      same_on_both(node(op, {{"axis", "(1,2)"}}, {"x"}), {typed}, random_on(kCpu, {3}, 2, dtype));
+      same_on_both(node(op, {{"axis", "1"}}, {"x"}), {typed}, random_on(kCpu, {3, 2}, 2, dtype));
+      same_on_both(node(op, {{"axis", "(0,2)"}}, {"x"}), {typed}, random_on(kCpu, {2}, 2, dtype));
+    }
+  }
+}
+
 // More than one tile in each direction, with partial tiles.
 TEST(convolutions_over_several_tiles_are_those_of_the_cpu) {
   const auto conv = [](const char *op, const AttrMap &attrs) { return node(op, attrs, {"x", "w", "b"}); };

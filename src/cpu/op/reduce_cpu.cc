@@ -7,6 +7,7 @@
 #include "cpu/op/reduce_loops.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/reduction_group.hpp"
 
 namespace cohort {
 namespace {
@@ -63,6 +64,9 @@ class ReduceBackward final : public Kernel {
       : count_(spec.outputs[0].shape.size()),
         loop_(pointwise_loop<C>(code)),
         s_(C(s)),
+        completes_zeros_(code == PointwiseCode::kProdGrad || code == PointwiseCode::kNanProdGrad),
+        skips_nan_(code == PointwiseCode::kNanProdGrad),
+        group_(spec.outputs[0].shape, reduced),
         direct_(spec.outputs[0].dtype == dtype_of<C>()),
         store_(store_block(dtype_of<C>(), spec.outputs[0].dtype)) {
     const Shape &shape = spec.outputs[0].shape, kept = kept_shape(shape, reduced);
@@ -80,16 +84,31 @@ class ReduceBackward final : public Kernel {
         for (size_t i = 0; i < operands_.size(); ++i) {
           operands[i] = operands_[i].template block<C>(args.inputs[i], at, count, buffers[i]);
         }
-        loop_(operands[0], operands[1], operands[2], s_, C(0), direct_ ? args.out<C>(0) + at : out, count);
+        C *const to = direct_ ? args.out<C>(0) + at : out;
+        loop_(operands[0], operands[1], operands[2], s_, C(0), to, count);
+        if (completes_zeros_) complete_zeros(args, at, count, operands[1], to);
         if (!direct_) store_(out, args.outputs[0], at, count);
       }
     });
   }
 
  private:
+  // For products: where an element is 0, the functor leaves the head gradient.
+  void complete_zeros(const Args &args, int64_t begin, int64_t count, const C *elements, C *gradients) const {
+    for (int64_t i = 0; i < count; ++i) {
+      if (elements[i] != C(0)) continue;
+      gradients[i] *= product_of_others<C>(group_, begin + i, skips_nan_, [&](int64_t at) {
+        C buffer;
+        return *operands_[1].template block<C>(args.inputs[1], at, 1, &buffer);
+      });
+    }
+  }
+
   const int64_t count_;
   const PointwiseLoop<C> loop_;
   const C s_;
+  const bool completes_zeros_, skips_nan_;
+  const ReductionGroup group_;
   const bool direct_;
   const StoreBlock store_;
   std::vector<BroadcastOperand> operands_;
