@@ -199,7 +199,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_dtype(const cohor
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_from_json(const char *json, size_t bytes,
                                                                    cohort_symbol **out_symbol);
 
-/** The symbol as JSON in the form of MXNet 1.9. The text belongs to the symbol's handle. */
+/**
+ * The symbol as JSON in the form of MXNet 1.9. The text belongs to the symbol's handle. Control characters in names and
+ * attributes other than line ends and tabs are written bare, which other readers of JSON may refuse: MXNet reads no
+ * other form.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_to_json(const cohort_symbol *symbol, const char **out_json);
 
 /** Reads a JSON file as cohort_symbol_from_json() does. A missing or unreadable file: COHORT_ERROR_IO. */

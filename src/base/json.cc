@@ -2,9 +2,11 @@
 #include "base/json.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -13,10 +15,47 @@ namespace {
 
 using NlohmannJson = nlohmann::json;
 
+// The text with control characters inside strings escaped, as the parser wants them: MXNet writes all but \n, \r and \t
+// bare. Bare line ends stay, which MXNet does not read either, and so does a zero byte.
+struct EscapedControls {
+  static constexpr size_t kAddedBytes = 5;  // per control character
+
+  explicit EscapedControls(const std::string &original) : text(original) {
+    const auto is_bare = [](char c) { return uint8_t(c) < 0x20 && c != '\n' && c != '\r' && c != '\0'; };
+    bool in_string = false, after_backslash = false;
+    size_t copied = 0;
+    std::string out;
+    for (size_t i = 0; i < original.size(); ++i) {
+      const char c = original[i];
+      if (!in_string) {
+        in_string = c == '"';
+      } else if (after_backslash) {
+        after_backslash = false;
+      } else if (c == '"') {
+        in_string = false;
+      } else if (c == '\\') {
+        after_backslash = true;
+      } else if (is_bare(c)) {
+        static const char kHex[] = "0123456789abcdef";
+        out.append(original, copied, i - copied).append("\\u00") += kHex[uint8_t(c) >> 4];
+        out += kHex[uint8_t(c) & 15];
+        positions.push_back(out.size());
+        copied = i + 1;
+      }
+    }
+    if (!positions.empty()) text = out.append(original, copied, std::string::npos);
+  }
+
+  std::string text;
+  std::vector<size_t> positions;  // in `text`, behind each escaped character
+};
+
 // Builds the tree from the parser's callbacks.
 class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
  public:
-  JsonTreeBuilder(const std::string &source, int most_depth) : source_(source), most_depth_(most_depth) {}
+  // `escaped`: where EscapedControls escaped a byte.
+  JsonTreeBuilder(const std::string &source, int most_depth, const std::vector<size_t> &escaped)
+      : source_(source), most_depth_(most_depth), escaped_(escaped) {}
 
   bool null() override { return add(Json()); }
   bool boolean(bool value) override { return add(Json::Kind::kBoolean, value ? "true" : "false"); }
@@ -42,6 +81,8 @@ class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
     return true;
   }
   bool parse_error(size_t position, const std::string &, const NlohmannJson::exception &) override {
+    const auto before = std::lower_bound(escaped_.begin(), escaped_.end(), position);
+    position -= size_t(before - escaped_.begin()) * EscapedControls::kAddedBytes;
     throw Error(Code::kFormat, cohort::text(source_, ": expected JSON, found a syntax error at byte ", position),
                 source_);
   }
@@ -82,6 +123,7 @@ class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
 
   const std::string &source_;
   const int most_depth_;
+  const std::vector<size_t> &escaped_;
   Json root_;
   std::vector<Open> open_;  // from the root inward
 };
@@ -94,8 +136,9 @@ const Json *Json::find(const std::string &key) const {
 }
 
 Json parse_json(const std::string &text, const std::string &source, int most_depth) {
-  JsonTreeBuilder builder(source, most_depth);
-  NlohmannJson::sax_parse(text.begin(), text.end(), &builder);
+  const EscapedControls escaped(text);
+  JsonTreeBuilder builder(source, most_depth, escaped.positions);
+  NlohmannJson::sax_parse(escaped.text.begin(), escaped.text.end(), &builder);
   return builder.take();
 }
 

@@ -379,9 +379,9 @@ class SymbolJsonReader {
 
 // ---- from nodes to text --------------------------------------------------------------------------------------------
 
-// Throws kInvalidArgument if the text is not UTF-8, because the JSON could not be read back.
+// Escapes what MXNet's reader has an escape for, and writes other control characters bare, as MXNet does: its reader
+// knows no \u. Throws kInvalidArgument if the text is not UTF-8, because the JSON could not be read back.
 void append_quoted(std::string *out, const std::string &s, const std::string &node) {
-  static const char kHex[] = "0123456789abcdef";
   *out += '"';
   for (size_t i = 0; i < s.size();) {
     const size_t length = utf8_length(s, i);
@@ -392,10 +392,11 @@ void append_quoted(std::string *out, const std::string &s, const std::string &no
     if (c == '"' || c == '\\') {
       *out += '\\';
       *out += c;
-    } else if (uint8_t(c) < 0x20) {
-      *out += "\\u00";
-      *out += kHex[uint8_t(c) >> 4];
-      *out += kHex[uint8_t(c) & 15];
+    } else if (c == '\n' || c == '\r' || c == '\t') {
+      *out += '\\';
+      *out += c == '\n' ? 'n' : c == '\r' ? 'r' : 't';
+    } else if (c == '\0') {
+      *out += "\\u0000";  // bare, it would end the text
     } else {
       out->append(s, i, length);
     }
