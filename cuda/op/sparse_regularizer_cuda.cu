@@ -14,7 +14,7 @@ class SparseRegularizerCuda final : public Kernel {
         rows_(spec.inputs[0].shape[0]),
         columns_(spec.inputs[0].shape[1]),
         each_(spec.inputs[0].shape.size(2, spec.inputs[0].shape.rank())),
-        updates_(spec.is_train && rows_ * each_ > 0),
+        updates_(spec.is_train && !spec.frozen && rows_ * each_ > 0),
         keeps_(spec.keep_for_backward) {
     if (keeps_) spec.saved_bytes = size_t(columns_) * sizeof(float);
   }

@@ -58,6 +58,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_recording(const cohort
  * The gradient of an operator is that of the mode in which it was applied, whatever the mode is when backward runs: a
  * backward pass has no mode of its own, unlike MXNet's with its train_mode.
  *
+ * In training, the moving statistics of a layer (BatchNorm, IdentityAttachKLSparseReg) move only if the layer is
+ * recorded and a gradient flows back from it to a marked array; those of a frozen layer stay.
+ *
  * @param training      1: training, which Dropout and BatchNorm treat differently; 0: prediction.
  * @param out_previous  @nullable What it was before.
  */

@@ -80,7 +80,7 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
   request.grad_reqs.assign(what.in_shapes.size(), GradReq::kNull);
   request.devices = {device};
   request.is_train = what.is_train;
-  request.always_updates_aux = true;
+  request.always_updates_aux = !what.frozen;
   request.separate_nodes = what.staged;
   request.num_threads = num_threads;
   plan_ = shared_plan(request);

@@ -23,6 +23,7 @@ struct AppliedOperator {
   AttrMap written;  // the attributes as text
   Attrs attrs;      // the same attributes, parsed
   bool is_train = false;
+  bool frozen = false;  // as in an Invocation
   // Write no output before everything is computed, so that outputs may share memory with any input.
   bool staged = false;
   Shapes in_shapes, out_shapes;

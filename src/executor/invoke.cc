@@ -295,7 +295,7 @@ void append_array(std::string *key, const NDArray *array) {
 void write_key(const Invocation &call, bool staged, std::string *key) {
   key->clear();
   key->append(call.op).push_back('\0');
-  key->push_back(char(call.is_train | staged << 1));
+  key->push_back(char(call.is_train | staged << 1 | call.frozen << 2));
   append(key, call.num_attrs);
   for (size_t i = 0; i < call.num_attrs; ++i) {
     for (const char *const word : {call.keys[i], call.values[i]}) key->append(word).push_back('\0');
@@ -370,6 +370,7 @@ AppliedOperator resolve_operator(const Invocation &call, bool staged) {
   what.attrs = what.op->parse(attrs);
   what.written = attrs;
   what.is_train = call.is_train;
+  what.frozen = call.frozen;
   what.staged = staged;
   const std::string &name = what.op->name;
   const std::vector<std::string> names = what.op->input_names(what.attrs, what.op->count_args(attrs, call.num_inputs));
@@ -471,7 +472,8 @@ void invoke(const Invocation &given, std::vector<NDArray> *results) {
 }
 
 std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &inputs,
-                            const std::vector<NDArray> &outputs, const Context &context, bool is_train, uint64_t seed) {
+                            const std::vector<NDArray> &outputs, const Context &context, bool is_train, uint64_t seed,
+                            bool frozen) {
   std::vector<const char *> keys, values;
   for (const auto &[key, value] : attrs) {
     keys.push_back(key.c_str());
@@ -482,7 +484,7 @@ std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const s
   for (const NDArray &output : outputs) targets.push_back(output ? &output : nullptr);
   std::vector<NDArray> results;
   invoke({op, keys.data(), values.data(), keys.size(), sources.data(), sources.size(), targets.data(), targets.size(),
-          context, is_train, seed},
+          context, is_train, seed, frozen},
          &results);
   return results;
 }

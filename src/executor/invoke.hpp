@@ -32,7 +32,8 @@ struct Invocation {
   size_t num_outputs = 0;
   Context context;  // where an operator without inputs runs
   bool is_train = false;
-  uint64_t seed = 0;  // of random operators: the same seed gives the same numbers
+  uint64_t seed = 0;    // of random operators: the same seed gives the same numbers
+  bool frozen = false;  // training does not change auxiliary states: no gradient flows back through the operator
 };
 
 // Queues the work and puts the outputs, given or new, into `results`. Errors of the work are thrown when an output, or
@@ -41,7 +42,7 @@ void invoke(const Invocation &call, std::vector<NDArray> *results);
 // The same with attributes as a map. `outputs` may be empty and have null arrays.
 std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &inputs,
                             const std::vector<NDArray> &outputs, const Context &context, bool is_train = false,
-                            uint64_t seed = 0);
+                            uint64_t seed = 0, bool frozen = false);
 
 // Work made of the caller's own kernels, queued among applied operators: the backward pass of a tape. A derived class
 // keeps everything that its steps point to. If an input was not written, the work fails and its results are marked as

@@ -2,7 +2,8 @@
 // y = gamma * (x - mean) / sqrt(var + eps) + beta for each channel. In training mean and var are those of the batch
 // (var biased) and the moving averages follow: new = momentum * old + (1 - momentum) * batch value. As in MXNet, they
 // do not follow in a frozen trunk, that is, if neither gamma, beta nor any argument before the layer has a gradient; a
-// BlockGrad after the layer does not freeze it. An operator applied at once in training updates them.
+// BlockGrad after the layer does not freeze it. An operator applied at once in training updates them; on a tape it is
+// frozen in the same way.
 #pragma once
 
 #include "op/op.hpp"

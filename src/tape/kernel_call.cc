@@ -50,6 +50,7 @@ std::string key_of(const KernelCall &call, const Context &context) {
   append(&key, context.type);
   append(&key, context.id);
   append(&key, call.what->is_train);
+  append(&key, call.frozen);
   append(&key, call.forward ? call.forward->kernel.get() : nullptr);
   for (const auto &[name, value] : call.what->attrs) key.append(name).append(1, '=').append(value).append(1, '\0');
   append(&key, call.inputs.size());
@@ -68,6 +69,7 @@ StepSpec spec_of(const KernelCall &call, int num_threads) {
   spec.attrs = call.what->parsed.pointer();
   spec.num_threads = num_threads;
   spec.is_train = call.what->is_train;
+  spec.frozen = call.frozen;
   spec.keep_for_backward = !call.what->backward;
   spec.forward = call.forward ? call.forward->kernel.get() : nullptr;
   for (const NDArray &input : call.inputs) {

@@ -26,6 +26,7 @@ struct KernelCall {
   std::vector<NDArray> inputs;
   std::vector<NDArray> outputs;         // a null one is not wanted
   std::vector<TensorType> types;        // of all outputs
+  bool frozen = false;                  // as in an Invocation
   std::shared_ptr<const Kept> forward;  // for a backward step: what the forward pass kept, or null
 };
 

@@ -2,6 +2,7 @@
 #include "tape/tape.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "executor/invoke.hpp"
@@ -294,6 +295,21 @@ Tape::Arrays Tape::invoke(const std::string &op, const AttrMap &attrs, const Arr
   return results;
 }
 
+bool Tape::learns(const Application &what, const Values &inputs) const {
+  const auto reaches_variable = [&](size_t input) {
+    const auto source = records_.find(inputs[input].edge.record);
+    return source != records_.end() && (source->second.is_variable || source->second.learns);
+  };
+  std::vector<int> of(inputs.size());
+  std::iota(of.begin(), of.end(), 0);
+  if (what.op && !what.backward) {
+    const Gradient gradient = what.op->gradient_of(what.parsed);
+    if (gradient.kind == Gradient::Kind::kNone) return false;
+    of = inputs_with_gradient(*what.op, gradient, inputs.size());
+  }
+  return std::any_of(of.begin(), of.end(), [&](int input) { return reaches_variable(size_t(input)); });
+}
+
 Tape::Values Tape::apply(const Application &what, const Values &inputs, const Arrays &outputs, const Context &context,
                          uint64_t seed) {
   const bool records =
@@ -302,13 +318,16 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
   Arrays arrays;
   for (const Tracked &value : inputs) arrays.push_back(value.array);
 
+  // As in an executor: states of a layer stay if nothing up to it has a gradient.
+  const bool has_states = what.is_train && !what.mutated(inputs.size()).empty();
+  const bool frozen = has_states && !(records && learns(what, inputs));
   Arrays results;
   std::shared_ptr<const Kept> kept;
   if (records && needs_kernel(what)) {
     const Context where = context_of(what, arrays, outputs);
     const std::vector<TensorType> types = infer_types(what, arrays, outputs);
     const KernelCall call{&what, seed,   arrays, arrays_to_write(types, arrays, outputs, where, *what.op),
-                          types, nullptr};
+                          types, frozen, nullptr};
     kept = kernels_.run(call, where);
     results = call.outputs;  // hidden ones too, which gradients may read
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -317,7 +336,7 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
       results[i] = outputs[i];
     }
   } else {
-    results = cohort::invoke(what.op->name, what.attrs, arrays, outputs, context, what.is_train, seed);
+    results = cohort::invoke(what.op->name, what.attrs, arrays, outputs, context, what.is_train, seed, frozen);
   }
   const size_t visible = size_t(what.op->num_visible(what.parsed));
   if (!records) {
@@ -339,7 +358,7 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
 
 Tape::Values Tape::apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
                                   const std::vector<bool> &wanted, const Record &of) {
-  KernelCall call{&what, 0, {}, Arrays(types.size()), types, of.kept};
+  KernelCall call{&what, 0, {}, Arrays(types.size()), types, false, of.kept};
   bool tracked = false;
   for (const Tracked &value : inputs) {
     call.inputs.push_back(value.array);
@@ -414,6 +433,7 @@ Tape::Values Tape::record(Record record, const Values &inputs, const Arrays &out
   for (const NDArray &output : outputs) {
     record.made.push_back(output ? std::weak_ptr<Storage>(output.storage()) : std::weak_ptr<Storage>());
   }
+  record.learns = learns(record.what, inputs);
   keep_arrays(&record, inputs, outputs);
   Values values;
   values.reserve(outputs.size());

@@ -81,7 +81,8 @@ class Tape {
     std::shared_ptr<const Kept> kept;
     std::shared_ptr<TapeFunction> function;
     bool is_variable = false;
-    NDArray gradient;  // of a variable; null: none
+    bool learns = false;  // a gradient flows back through it to a variable
+    NDArray gradient;     // of a variable; null: none
     GradReq req = GradReq::kNull;
     size_t num_readers = 0;
 
@@ -112,6 +113,8 @@ class Tape {
                uint64_t seed);
   Values apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
                         const std::vector<bool> &wanted, const Record &of);
+  // Whether a gradient flows back through the operator to a variable.
+  bool learns(const Application &what, const Values &inputs) const;
   Values record(Record record, const Values &inputs, const Arrays &outputs);
   void keep_arrays(Record *record, const Values &inputs, const Arrays &outputs) const;
   void remove(uint64_t id);

@@ -121,6 +121,25 @@ static void statistics_of_a_frozen_layer_stay(void **state) {
   cohort_executor_free(executor);
 }
 
+/* EXE-20: so does the moving mean of a regularizer behind an input without a gradient. */
+static void the_mean_of_a_frozen_regularizer_stays(void **state) {
+  static const char *const requests[] = {"null", "write"};
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(requests); ++i) {
+    cohort_symbol *symbol = node("IdentityAttachKLSparseReg", "reg", ATTRS("momentum", "0.5"), INPUTS(variable("x")));
+    cohort_executor *executor = simple_bind_with(symbol, desc("x", SHAPE(2, 1), NULL), requests[i]);
+
+    set_arg(executor, "x", 0.25f, 0.75f);
+    set_aux(executor, "reg_moving_avg", 1);
+    ok(cohort_executor_forward(executor, 1));
+    holds_free(output_of(executor, 0), 0.25f, 0.75f);
+    holds_free(aux_of(executor, "reg_moving_avg"), i ? 0.75f : 1);
+    cohort_executor_free(executor);
+  }
+}
+
 /* EXE-20: a layer behind which BlockGrad or a head such as argmax lets no gradient through updates its statistics all
  * the same. */
 static void a_blocked_gradient_behind_a_layer_does_not_freeze_it(void **state) {
@@ -504,6 +523,7 @@ int main(void) {
       TEST(a_fixed_gamma_is_not_written_by_inference),
       TEST(a_fixed_gamma_that_is_frozen_becomes_one),
       TEST(statistics_of_a_frozen_layer_stay),
+      TEST(the_mean_of_a_frozen_regularizer_stays),
       TEST(a_blocked_gradient_behind_a_layer_does_not_freeze_it),
       TEST(statistics_move_once_a_training_step),
       TEST(dropout_masks_in_training_only),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward passes along a tape change one thing besides gradients: a gamma that is fixed becomes 1. */
+/* Operators on a tape change two things besides outputs and gradients: backward passes set a gamma that is fixed to 1,
+ * and forward passes in training move the statistics of layers that learn. */
 #include "support/group_tests.h"
 
 static cohort_tape *training_tape(void) {
@@ -102,10 +103,70 @@ static void a_gamma_that_is_recorded_is_not_overwritten(void **state) {
   cohort_tape_free(tape);
 }
 
+enum { kX, kGamma, kBeta, kMean, kNumMarks, kNone = kNumMarks, kPaused, kBlocked, kBlockedGamma, kNumCases };
+
+/* EXE-20: statistics move in training only if gamma, beta or what data was made from has a gradient, as in an executor;
+ * not if the tape is paused. */
+static void statistics_of_a_frozen_layer_stay(void **state) {
+  static const int moves[kNumCases] = {1, 1, 1, 0, 0, 0, 0, 1};
+  const char *const keys[] = {"momentum", "fix_gamma"}, *const values[] = {"0.75", "False"};
+  int which;
+  size_t i;
+
+  (void)state;
+  for (which = 0; which < kNumCases; ++which) {
+    cohort_tape *tape = training_tape();
+    cohort_ndarray *inputs[5], *x;
+    cohort_arrays *outputs = NULL;
+
+    x = inputs[0] = floats(SHAPE(4, 1), FLOATS(1, 3, 5, 7)); /* mean 4, biased variance 5 */
+    inputs[1] = floats(SHAPE(1), FLOATS(1));
+    inputs[2] = floats(SHAPE(1), FLOATS(0));
+    inputs[3] = floats(SHAPE(1), FLOATS(100));
+    inputs[4] = floats(SHAPE(1), FLOATS(1));
+    if (which < kNumMarks) mark(tape, inputs[which], NULL);
+    if (which == kBlockedGamma) mark(tape, inputs[kGamma], NULL);
+    if (which >= kPaused) mark(tape, x, NULL);
+    if (which == kPaused) ok(cohort_tape_set_recording(tape, 0, NULL));
+    if (which >= kBlocked) inputs[0] = apply(tape, "BlockGrad", x, NULL);
+    ok(cohort_tape_invoke(tape, "BatchNorm", keys, values, 2, inputs, 5, NULL, 0, NULL, &outputs));
+    holds(inputs[3], moves[which] ? 76 : 100);
+    holds(inputs[4], moves[which] ? 2 : 1);
+    if (inputs[0] != x) cohort_ndarray_free(x);
+    for (i = 0; i < 5; ++i) cohort_ndarray_free(inputs[i]);
+    cohort_arrays_free(outputs);
+    cohort_tape_free(tape);
+  }
+}
+
+static void the_mean_of_a_frozen_regularizer_stays(void **state) {
+  const char *const key = "momentum", *const value = "0.5";
+  int learns;
+
+  (void)state;
+  for (learns = 0; learns < 2; ++learns) {
+    cohort_tape *tape = training_tape();
+    cohort_ndarray *inputs[2];
+    cohort_arrays *outputs = NULL;
+
+    inputs[0] = floats(SHAPE(2, 1), FLOATS(0.25f, 0.75f));
+    inputs[1] = floats(SHAPE(1), FLOATS(1));
+    if (learns) mark(tape, inputs[0], NULL);
+    ok(cohort_tape_invoke(tape, "IdentityAttachKLSparseReg", &key, &value, 1, inputs, 2, NULL, 0, NULL, &outputs));
+    holds(inputs[1], learns ? 0.75f : 1);
+    cohort_ndarray_free(inputs[0]);
+    cohort_ndarray_free(inputs[1]);
+    cohort_arrays_free(outputs);
+    cohort_tape_free(tape);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_fixed_gamma_becomes_one),
       TEST(a_gamma_that_is_recorded_is_not_overwritten),
+      TEST(statistics_of_a_frozen_layer_stay),
+      TEST(the_mean_of_a_frozen_regularizer_stays),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

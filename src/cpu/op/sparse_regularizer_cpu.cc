@@ -15,7 +15,7 @@ class SparseRegularizerForward final : public Kernel {
         rows_(spec.inputs[0].shape[0]),
         cols_(spec.inputs[0].shape[1]),
         each_(spec.inputs[0].shape.size(2, spec.inputs[0].shape.rank())),
-        updates_(spec.is_train),
+        updates_(spec.is_train && !spec.frozen),
         keeps_(spec.keep_for_backward) {
     if (keeps_) spec.saved_bytes = size_t(cols_) * sizeof(float);
   }
