@@ -137,13 +137,16 @@ COHORT_API void cohort_executor_options_init(cohort_executor_options *options, s
  * @param args       One for each argument, in order. The same array, or parts of it, may serve several arguments: later
  *                   nodes then read what an earlier node writes there.
  * @param grads      @nullable @null_entries One for each argument, NULL for an argument without gradient. NULL: no
- *                   gradients at all.
+ *                   gradients at all. An array with COHORT_GRAD_WRITE shares no memory with other gradients, arguments
+ *                   or auxiliary states; parts of one block that do not overlap are fine. Arrays with COHORT_GRAD_ADD
+ *                   may be the same one, which then gets the sum.
  * @param grad_req   @nullable COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an
  *                   array. COHORT_GRAD_NULL with an array: it is never written.
  * @param aux        One for each auxiliary state, in order.
  * @param options    NULL: all defaults.
  * @return NULL, or
- *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays, or an array missing
+ *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays, an array missing, or a gradient to be written whose memory
+ *                                  another array uses, too (the error names both)
  *   COHORT_ERROR_SHAPE, _DTYPE     an array does not fit (the error names node and input, or the gradient)
  *   COHORT_ERROR_DEVICE            an array on another context (the error names both), a node's `__ctx_group__` that is
  *                                  not among the names given, or no such device

@@ -160,6 +160,45 @@ std::vector<int> Executor::Impl::same_memory() const {
   return result;
 }
 
+// A backward pass would lose what it wrote first, or read a gradient where a node expects the value of a variable.
+// Gradients that are added up may share memory with each other.
+void Executor::Impl::check_written_gradients() const {
+  struct Piece {
+    AddressRange range;
+    const char *what;
+    const std::string *name;
+    bool is_written_gradient;
+  };
+  std::vector<Piece> pieces;
+  const auto add = [&](const NDArray &array, const char *what, const std::string &name, bool is_written_gradient) {
+    if (array && !array.range().empty()) pieces.push_back({array.range(), what, &name, is_written_gradient});
+  };
+  for (size_t i = 0; i < arg_names.size(); ++i) add(arrays.args[i], "argument", arg_names[i], false);
+  for (size_t i = 0; i < aux_names.size(); ++i) add(arrays.aux[i], "auxiliary state", aux_names[i], false);
+  for (size_t i = 0; i < arg_names.size(); ++i)
+    if (reqs[i] != GradReq::kNull) add(arrays.grads[i], "gradient of", arg_names[i], reqs[i] == GradReq::kWrite);
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece &a, const Piece &b) { return a.range.begin < b.range.begin; });
+  const Piece *farthest = nullptr, *farthest_written = nullptr;  // of the pieces before: those that end last
+  for (const Piece &piece : pieces) {
+    const Piece *const before = piece.is_written_gradient ? farthest : farthest_written;
+    if (before && before->range.overlaps(piece.range)) {
+      const Piece &written = piece.is_written_gradient ? piece : *before;
+      const Piece &other = piece.is_written_gradient ? *before : piece;
+      throw Error(
+          Code::kInvalidArgument,
+          text("gradient of '", *written.name, "' with grad_req 'write': expected memory of its own, found that of ",
+               other.what, " '", *other.name, "'"),
+          *written.name);
+    }
+    const auto keep = [&](const Piece *&last) {
+      if (!last || piece.range.end > last->range.end) last = &piece;
+    };
+    keep(farthest);
+    if (piece.is_written_gradient) keep(farthest_written);
+  }
+}
+
 // Devices of one network work at the same time: they divide the processors.
 void Executor::Impl::share_threads() {
   std::vector<Context> on_host;
@@ -270,6 +309,7 @@ void Executor::Impl::finish_bind() {
     if (!arrays.grads[i]) reqs[i] = GradReq::kNull;  // EXE-04
     any_gradient = any_gradient || reqs[i] != GradReq::kNull;
   }
+  if (!is_part) check_written_gradients();  // the gradients of a part are those of the whole
   make_outputs();
   if (inferred.shapes_complete) {
     program(any_gradient, any_gradient, false);

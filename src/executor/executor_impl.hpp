@@ -121,6 +121,7 @@ struct Executor::Impl {
   void make_arguments(const SimpleBind &what, const Impl *shared, ArrayPool *staged);
   void make_auxiliary(const SimpleBind &what, const Impl *shared);
   void make_outputs();
+  void check_written_gradients() const;  // kInvalidArgument if one shares memory with another array
   // How far a pass is queued. If executors of a group sync, it is queued up to one sync point after the other.
   struct Progress {
     size_t step = 0;    // number of forward or backward steps queued

@@ -180,6 +180,79 @@ static void gradients_are_checked_at_bind(void **state) {
   cohort_symbol_free(symbol);
 }
 
+/* EXE-05: what one gradient writes another array may not hold: one of two gradients in one array would be lost.
+ * Gradients that are added up may share one, and parts of a block that lie apart are arrays of their own. */
+static void a_written_gradient_has_memory_of_its_own(void **state) {
+  const cohort_grad_req add[] = {COHORT_GRAD_ADD, COHORT_GRAD_ADD}, mixed[] = {COHORT_GRAD_ADD, COHORT_GRAD_WRITE};
+  const cohort_grad_req unwritten[] = {COHORT_GRAD_NULL, COHORT_GRAD_WRITE};
+  cohort_symbol *const symbol = product();
+  cohort_symbol *const twice = node("elemwise_mul", "product", NO_ATTRS, INPUTS(variable("a"), variable("a")));
+  cohort_ndarray *const block = floats(SHAPE(3, 1), FLOATS(0, 0, 0));
+  cohort_ndarray *args[2], *grads[2], *parts[3], *flat[2];
+  cohort_executor *executor = NULL;
+  size_t i;
+
+  (void)state;
+  args[0] = floats(SHAPE(1), FLOATS(2));
+  args[1] = floats(SHAPE(1), FLOATS(5));
+  grads[0] = grads[1] = floats(SHAPE(1), FLOATS(0));
+  fails(cohort_executor_bind(symbol, NULL, args, 2, grads, NULL, NULL, 0, NULL, &executor),
+        COHORT_ERROR_INVALID_ARGUMENT,
+        "gradient of 'b' with grad_req 'write': expected memory of its own, found that of gradient of 'a'");
+  fails(cohort_executor_bind(symbol, NULL, args, 2, grads, mixed, NULL, 0, NULL, &executor),
+        COHORT_ERROR_INVALID_ARGUMENT, "gradient of 'b' with grad_req 'write'");
+  fails(cohort_executor_bind(twice, NULL, args, 2, grads, NULL, NULL, 0, NULL, &executor),
+        COHORT_ERROR_INVALID_ARGUMENT, "gradient of 'a' with grad_req 'write'");
+  assert_null(executor);
+  ok(cohort_executor_bind(symbol, NULL, args, 2, grads, unwritten, NULL, 0, NULL, &executor));
+  cohort_executor_free(executor);
+  ok(cohort_executor_bind(symbol, NULL, args, 2, grads, add, NULL, 0, NULL, &executor));
+  ok(cohort_executor_forward(executor, 1));
+  {
+    cohort_ndarray *head = floats(SHAPE(1), FLOATS(1));
+
+    ok(cohort_executor_backward(executor, &head, 1, 1));
+    cohort_ndarray_free(head);
+  }
+  cohort_executor_free(executor);
+  executor = NULL;
+  holds(grads[0], 7);
+  cohort_ndarray_free(grads[0]);
+
+  grads[0] = NULL;
+  grads[1] = args[1];
+  fails(cohort_executor_bind(symbol, NULL, args, 2, grads, NULL, NULL, 0, NULL, &executor),
+        COHORT_ERROR_INVALID_ARGUMENT, "found that of argument 'b'");
+  grads[1] = args[0];
+  fails(cohort_executor_bind(symbol, NULL, args, 2, grads, NULL, NULL, 0, NULL, &executor),
+        COHORT_ERROR_INVALID_ARGUMENT,
+        "gradient of 'b' with grad_req 'write': expected memory of its own, found that of argument 'a'");
+  cohort_ndarray_free(args[0]);
+  cohort_ndarray_free(args[1]);
+
+  ok(cohort_ndarray_slice(block, 0, 2, &grads[0]));
+  ok(cohort_ndarray_slice(block, 1, 3, &grads[1]));
+  for (i = 0; i < 2; ++i) args[i] = floats(SHAPE(2, 1), FLOATS(1, 2));
+  fails(cohort_executor_bind(symbol, NULL, args, 2, grads, NULL, NULL, 0, NULL, &executor),
+        COHORT_ERROR_INVALID_ARGUMENT, "gradient of 'b' with grad_req 'write'");
+  for (i = 0; i < 2; ++i) {
+    cohort_ndarray_free(grads[i]);
+    cohort_ndarray_free(args[i]);
+  }
+
+  for (i = 0; i < 3; ++i) ok(cohort_ndarray_slice(block, (int64_t)i, (int64_t)i + 1, &parts[i]));
+  for (i = 0; i < 2; ++i) flat[i] = floats(SHAPE(1, 1), FLOATS(3));
+  args[0] = parts[0];
+  args[1] = flat[1];
+  ok(cohort_executor_bind(symbol, NULL, args, 2, &parts[1], NULL, NULL, 0, NULL, &executor));
+  cohort_executor_free(executor);
+  for (i = 0; i < 3; ++i) cohort_ndarray_free(parts[i]);
+  for (i = 0; i < 2; ++i) cohort_ndarray_free(flat[i]);
+  cohort_ndarray_free(block);
+  cohort_symbol_free(symbol);
+  cohort_symbol_free(twice);
+}
+
 /* EXE-07: a head that is a variable is the argument's own array, and its gradient is the head gradient. */
 static void a_variable_may_be_a_head(void **state) {
   cohort_symbol *parts[2], *symbol = NULL;
@@ -540,6 +613,7 @@ int main(void) {
       TEST(a_misfit_is_refused_by_node_and_input),
       TEST(null_gradients_are_not_written),
       TEST(gradients_are_checked_at_bind),
+      TEST(a_written_gradient_has_memory_of_its_own),
       TEST(a_variable_may_be_a_head),
       TEST(arguments_of_one_name_are_bound_by_position),
       TEST(a_symbol_without_arguments_runs),

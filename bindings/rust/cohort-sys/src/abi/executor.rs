@@ -158,13 +158,14 @@ extern "C" {
     ///
     /// - `context`: may be NULL. The default context. NULL: cpu(0). Without ctx groups all arrays must be on it; with them, a variable is where its array is, and nodes without a group run where their inputs are.
     /// - `args`: One for each argument, in order. The same array, or parts of it, may serve several arguments: later nodes then read what an earlier node writes there.
-    /// - `grads`: may be NULL, entries may be NULL. One for each argument, NULL for an argument without gradient. NULL: no gradients at all.
+    /// - `grads`: may be NULL, entries may be NULL. One for each argument, NULL for an argument without gradient. NULL: no gradients at all. An array with COHORT_GRAD_WRITE shares no memory with other gradients, arguments or auxiliary states; parts of one block that do not overlap are fine. Arrays with COHORT_GRAD_ADD may be the same one, which then gets the sum.
     /// - `grad_req`: may be NULL. COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an array. COHORT_GRAD_NULL with an array: it is never written.
     /// - `aux`: One for each auxiliary state, in order.
     /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or
-    ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays, or an array missing
+    ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays, an array missing, or a gradient to be written whose memory
+    ///                                  another array uses, too (the error names both)
     ///   COHORT_ERROR_SHAPE, _DTYPE     an array does not fit (the error names node and input, or the gradient)
     ///   COHORT_ERROR_DEVICE            an array on another context (the error names both), a node's `__ctx_group__` that is
     ///                                  not among the names given, or no such device
