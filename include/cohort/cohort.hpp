@@ -824,7 +824,7 @@ class Symbol : public Handle<cohort_symbol, cohort_symbol_free> {
   /**
    * A node of an operator: cohort_symbol_create().
    *
-   * @param name         "": a name that is unique in the process.
+   * @param name         "": a name that no node among the inputs has.
    * @param inputs       Inputs that are not given become variables.
    * @param input_names  The operator's input that each is for; none: in the operator's order.
    */

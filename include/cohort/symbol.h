@@ -47,10 +47,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_variable(const char *na
  * Inputs that are not given become variables called `<name>_<input>`, as in `fc1_weight`.
  *
  * @param op           An operator's name, as cohort_operator_name() lists them.
- * @param name         @nullable The node's name; NULL or "": the operator's name in lower case and a number that is
- *                     unique in the process, so that all symbols of a process fit into one network. The number depends
- *                     on what else the process composes: give names if parameters are saved, as frontends do that count
- *                     by thread or by scope.
+ * @param name         @nullable The node's name; NULL or "": the operator's name in lower case and the next number that
+ *                     no automatic name of the process has had and no node among the inputs has, so that layers can be
+ *                     added to networks that were loaded or have names of their own. The number depends on what else
+ *                     the process composes: give names if parameters are saved, as frontends do that count by thread or
+ *                     by scope.
  * @param keys         The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An
  *                     operator without attributes takes and keeps any, as in MXNet.
  * @param inputs       Symbols of one output each. An operator that takes any number of inputs counts them itself if its

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "op/auxiliary_inputs.hpp"
+#include "symbol/automatic_names.hpp"
 #include "symbol/node.hpp"
 #include "symbol/node_graph.hpp"
 
@@ -41,17 +41,6 @@ Node::~Node() {
 }
 
 namespace {
-
-std::string default_name(const std::string &op) {
-  static std::mutex mutex;  // protects counters
-  static std::map<std::string, int> &counters = *new std::map<std::string, int>;
-  std::string hint = op;
-  for (char &c : hint) {
-    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-  }
-  const std::lock_guard<std::mutex> lock(mutex);
-  return hint + std::to_string(counters[hint]++);
-}
 
 // Keys in their long form. Throws kName for `weight_lr_mult` and, on a variable, for anything but __x__.
 AttrMap checked_attrs(const Op *op, const AttrMap &attrs) {
@@ -198,6 +187,7 @@ Symbol Symbol::variable(const std::string &name, const AttrMap &attrs) {
   if (name.empty()) throw Error(Code::kInvalidArgument, "variable: expected a name, found none", "name");
   auto node = std::make_shared<Node>();
   node->name = name;
+  note_given_name(name);
   node->attrs = checked_attrs(nullptr, attrs);
   return Symbol({Entry{std::move(node), 0}});
 }
@@ -227,9 +217,10 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
     node->subgraphs.push_back(std::make_shared<const NodeGraph>(inputs[g]));
   }
   node->parsed = op.parse(node->attrs, subgraphs_of(*node));
-  node->name = name.empty() ? default_name(op_name) : name;
+  node->name = name;
   if (node->num_visible() == 0) {
-    throw Error(Code::kInvalidArgument, text("operator ", op.name, " has no outputs to make a symbol of"), node->name);
+    throw Error(Code::kInvalidArgument, text("operator ", op.name, " has no outputs to make a symbol of"),
+                name.empty() ? op.name : name);
   }
 
   const std::vector<const InputField *> fields = op.input_fields(node->parsed, num_args);
@@ -239,13 +230,13 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
     throw Error(Code::kInvalidArgument,
                 text("operator ", op.name, ": expected at most ", names.size(), " inputs, found ",
                      inputs.size() - num_subgraphs),
-                node->name);
+                name.empty() ? op.name : name);
   }
   if (!input_names.empty() && input_names.size() != inputs.size()) {
     throw Error(Code::kInvalidArgument,
                 text("operator ", op.name, ": expected a name for each of ", inputs.size(), " inputs, found ",
                      input_names.size()),
-                node->name);
+                name.empty() ? op.name : name);
   }
   node->inputs.resize(names.size());
   for (size_t i = num_subgraphs; i < inputs.size(); ++i) {
@@ -266,6 +257,14 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
       }
     }
     node->inputs[at] = single_head(inputs[i], names[at]);
+  }
+  if (name.empty()) {
+    std::vector<std::string> missing;
+    for (size_t i = 0; i < names.size(); ++i)
+      if (!node->inputs[i].node) missing.push_back(names[i]);
+    node->name = automatic_name(op_name, missing, inputs);
+  } else {
+    note_given_name(name);
   }
   for (size_t i = 0; i < names.size(); ++i) {
     if (node->inputs[i].node) continue;
@@ -292,6 +291,7 @@ Symbol Symbol::group(const std::vector<Symbol> &symbols) {
 }
 
 Symbol Symbol::compose(const std::vector<std::pair<std::string, Symbol>> &replacements, const std::string &name) const {
+  if (!name.empty()) note_given_name(name);
   std::map<std::string, Entry> by_name;
   for (const auto &[variable, symbol] : replacements) {
     if (!by_name.emplace(variable, single_head(symbol, variable)).second) {

@@ -48,8 +48,8 @@ class Symbol {
   static Symbol variable(const std::string &name, const AttrMap &attrs = {});
   // Creates an operator's node. Inputs are given by position, or by name (input_names is not empty and as long as
   // inputs); sub-graphs come first, each a symbol with all its outputs. Missing inputs of a layer become variables
-  // NAME_ARGUMENT (SYM-05). An empty name becomes the operator's name in lower case with a counter, unique in the
-  // process.
+  // NAME_ARGUMENT (SYM-05). An empty name becomes the operator's name in lower case with a number
+  // (automatic_names.hpp).
   static Symbol create(const std::string &op, const AttrMap &attrs, const std::string &name,
                        const std::vector<std::string> &input_names, const std::vector<Symbol> &inputs);
   static Symbol group(const std::vector<Symbol> &symbols);

@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/utf8.hpp"
+#include "symbol/automatic_names.hpp"
 #include "symbol/node.hpp"
 #include "symbol/node_graph.hpp"
 
@@ -288,6 +289,7 @@ class SymbolJsonReader {
     RawNode &raw = raw_[id];
     auto node = std::make_shared<Node>();
     node->name = raw.name;
+    note_given_name(raw.name);
     node->attrs = std::move(raw.attrs);
     node->op = raw.op == "null" ? nullptr : find_op(raw.op);
     const AttrMap hidden = take_hidden(&node->attrs, node->op);

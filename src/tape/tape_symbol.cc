@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "symbol/automatic_names.hpp"
 #include "tape/tape.hpp"
 
 namespace cohort {
@@ -61,6 +62,7 @@ Symbol Tape::symbol(const NDArray &array) {
     if (node->op->has_count_attr()) node->attrs[node->op->variadic] = std::to_string(record.edges.size());
     node->parsed = record.what.parsed;
     node->name = node_name(node->op->name, numbers[node->op->name]++);
+    note_given_name(node->name);
     for (const Edge &edge : record.edges) {
       NodePtr *known = edge.record ? &nodes[edge.record] : nullptr;
       if (known && *known) {

@@ -514,6 +514,75 @@ static void json_escapes_what_mxnet_escapes(void **state) {
 #undef WITH_NOTE
 }
 
+/* Composes a FullyConnected of one unit over `data`, which it frees. */
+static cohort_symbol *layer(const char *name, cohort_symbol *data) {
+  return node("FullyConnected", name, ATTRS("num_hidden", "1"), INPUTS(data));
+}
+
+static int number_of_layer(const cohort_symbol *symbol) {
+  const char *name = NULL;
+
+  ok(cohort_symbol_name(symbol, &name));
+  assert_memory_equal(name, "fullyconnected", 14);
+  return atoi(name + 14);
+}
+
+/* Composes a FullyConnected named as the one that is called automatically `ahead` numbers from now would be. */
+static cohort_symbol *layer_ahead(int ahead, cohort_symbol *data, int *out_number) {
+  cohort_symbol *const probe = layer(NULL, variable("x"));
+  char name[32];
+
+  *out_number = number_of_layer(probe) + ahead;
+  cohort_symbol_free(probe);
+  snprintf(name, sizeof name, "fullyconnected%d", *out_number);
+  return layer(name, data);
+}
+
+static void binds(cohort_symbol *symbol) {
+  cohort_executor_free(simple_bind_with(symbol, desc("x", SHAPE(2, 1), NULL), "write"));
+}
+
+/* SYM-05: an automatic name is one that no node among the inputs has, whether a caller has given it, a loaded network
+ * brings it, or only the variable of a layer is called so. Nodes elsewhere do not matter. */
+static void an_automatic_name_is_new_among_the_inputs(void **state) {
+  cohort_symbol *named, *next, *loaded, *weight = NULL, *inputs[2];
+  const char *json = NULL, *const data_and_weight[] = {"data", "weight"};
+  const char *const key = "num_hidden", *const one = "1";
+  char name[48];
+  int number;
+
+  (void)state;
+  named = layer_ahead(1, layer(NULL, variable("x")), &number); /* the layer below it takes the number before */
+  next = layer(NULL, named);
+  assert_int_equal(number_of_layer(next), number + 1);
+  ok(cohort_symbol_to_json(next, &json));
+  loaded = from_json(json);
+  binds(next);
+  binds(layer(NULL, layer(NULL, loaded)));
+
+  named = layer_ahead(2, variable("x"), &number);
+  ok(cohort_symbol_to_json(named, &json));
+  loaded = from_json(json);
+  cohort_symbol_free(named);
+  next = layer(NULL, layer(NULL, layer(NULL, loaded)));
+  assert_int_equal(number_of_layer(next), number + 2);
+  binds(next);
+
+  named = layer_ahead(1, variable("x"), &number); /* of another network */
+  next = layer(NULL, variable("x"));
+  assert_int_equal(number_of_layer(next), number);
+  cohort_symbol_free(named);
+  snprintf(name, sizeof name, "fullyconnected%d_weight", number + 1);
+  inputs[0] = next;
+  inputs[1] = weight = variable(name);
+  ok(cohort_symbol_create("FullyConnected", "own", &key, &one, 1, inputs, data_and_weight, 2, &named));
+  cohort_symbol_free(next);
+  cohort_symbol_free(weight);
+  next = layer(NULL, named);
+  assert_int_equal(number_of_layer(next), number + 2);
+  binds(next);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(numbers_beyond_a_double_keep_their_sign),
@@ -522,6 +591,7 @@ int main(void) {
       TEST(reserved_attributes_have_their_effect),
       TEST(short_names_stand_for_long_ones),
       TEST(inputs_made_for_a_layer_carry_its_attributes),
+      TEST(an_automatic_name_is_new_among_the_inputs),
       TEST(unknown_names_are_refused_with_those_there_are),
       TEST(shapes_go_by_position_and_backwards),
       TEST(inputs_follow_from_outputs),

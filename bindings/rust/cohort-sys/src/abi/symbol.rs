@@ -69,7 +69,7 @@ extern "C" {
     /// Inputs that are not given become variables called `\<name\>_\<input\>`, as in `fc1_weight`.
     ///
     /// - `op`: An operator's name, as cohort_operator_name() lists them.
-    /// - `name`: may be NULL. The node's name; NULL or "": the operator's name in lower case and a number that is unique in the process, so that all symbols of a process fit into one network. The number depends on what else the process composes: give names if parameters are saved, as frontends do that count by thread or by scope.
+    /// - `name`: may be NULL. The node's name; NULL or "": the operator's name in lower case and the next number that no automatic name of the process has had and no node among the inputs has, so that layers can be added to networks that were loaded or have names of their own. The number depends on what else the process composes: give names if parameters are saved, as frontends do that count by thread or by scope.
     /// - `keys`: The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An operator without attributes takes and keeps any, as in MXNet.
     /// - `inputs`: Symbols of one output each. An operator that takes any number of inputs counts them itself if its count attribute is not among the keys. An operator that runs graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp: graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk, _sg_mkldnn_selfatt_valatt: layer) takes these first: for each a symbol of all outputs of the graph, whose variables are its inputs. Attributes say the rest, as in MXNet's JSON.
     /// - `input_names`: may be NULL. The operator's input that each symbol is for; NULL: in the operator's order.
