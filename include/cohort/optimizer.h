@@ -68,8 +68,9 @@ COHORT_API void cohort_optimizer_free(cohort_optimizer *optimizer);
 
 /**
  * Reads a setting as a number: any key that cohort_optimizer_create() takes, and "num_update", the number of updates of
- * the parameter updated most often. "learning_rate" is the rate that the next update will use. "clip_gradient" is -1 if
- * there is none. Unknown: COHORT_ERROR_NAME.
+ * the parameter updated most often. "learning_rate" is the rate that the next update will use. A limit that is not set
+ * is -1, whichever number of 0 or below switched it off: clip_gradient, clip_weights, lower_bound, upper_bound. Unknown:
+ * COHORT_ERROR_NAME.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_get(const cohort_optimizer *optimizer, const char *key,
                                                                 double *out_value);

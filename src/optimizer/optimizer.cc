@@ -150,7 +150,7 @@ double Optimizer::get(const std::string &key) const {
   if (found == impl_->settings.end()) {
     throw Error(Code::kName, text("optimizer '", impl_->name, "' has no setting '", key, "'"), key);
   }
-  return found->second;
+  return may_be_none(key) && found->second <= 0 ? kNone : found->second;  // 0 and below are no limit
 }
 
 void Optimizer::set(const std::string &given, double value) {

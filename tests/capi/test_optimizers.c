@@ -150,12 +150,31 @@ static void rows_need_an_axis(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* A limit of 0 means no limit, as in MXNet. */
+/* A limit of 0 or below means no limit, as in MXNet, and reads -1. */
 static void a_clip_of_nothing_is_none(void **state) {
+  static const struct {
+    const char *name, *key;
+  } limits[] = {
+      {"sgd", "clip_gradient"}, {"rmsprop", "clip_weights"}, {"lamb", "lower_bound"}, {"lamb", "upper_bound"}};
   cohort_optimizer *optimizer = create("sgd", SETTINGS({"learning_rate", "1"}, {"clip_gradient", "0"}));
   cohort_ndarray *weight = floats(SHAPE(2), FLOATS(1, 1));
+  size_t i;
 
   (void)state;
+  for (i = 0; i < COUNT(limits); ++i) {
+    cohort_optimizer *limited = create(limits[i].name, SETTINGS({limits[i].key, "0"}));
+    double value = 7;
+
+    ok(cohort_optimizer_get(limited, limits[i].key, &value));
+    assert_true(value == -1);
+    ok(cohort_optimizer_set(limited, limits[i].key, 2));
+    ok(cohort_optimizer_get(limited, limits[i].key, &value));
+    assert_true(value == 2);
+    ok(cohort_optimizer_set(limited, limits[i].key, -3));
+    ok(cohort_optimizer_get(limited, limits[i].key, &value));
+    assert_true(value == -1);
+    cohort_optimizer_free(limited);
+  }
   update(optimizer, "w", weight, floats(SHAPE(2), FLOATS(2, -3)));
   holds_free(weight, -1, 4);
   cohort_optimizer_free(optimizer);

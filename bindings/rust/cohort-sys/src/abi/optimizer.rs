@@ -66,8 +66,9 @@ extern "C" {
         optimizer: *mut cohort_optimizer,
     );
     /// Reads a setting as a number: any key that cohort_optimizer_create() takes, and "num_update", the number of updates of
-    /// the parameter updated most often. "learning_rate" is the rate that the next update will use. "clip_gradient" is -1 if
-    /// there is none. Unknown: COHORT_ERROR_NAME.
+    /// the parameter updated most often. "learning_rate" is the rate that the next update will use. A limit that is not set
+    /// is -1, whichever number of 0 or below switched it off: clip_gradient, clip_weights, lower_bound, upper_bound. Unknown:
+    /// COHORT_ERROR_NAME.
     pub fn cohort_optimizer_get(
         optimizer: *const cohort_optimizer,
         key: *const c_char,

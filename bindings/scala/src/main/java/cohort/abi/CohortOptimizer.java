@@ -71,8 +71,9 @@ public final class CohortOptimizer {
 
     /**
      * Reads a setting as a number: any key that cohort_optimizer_create() takes, and "num_update", the number of updates of
-     * the parameter updated most often. "learning_rate" is the rate that the next update will use. "clip_gradient" is -1 if
-     * there is none. Unknown: COHORT_ERROR_NAME.
+     * the parameter updated most often. "learning_rate" is the rate that the next update will use. A limit that is not set
+     * is -1, whichever number of 0 or below switched it off: clip_gradient, clip_weights, lower_bound, upper_bound. Unknown:
+     * COHORT_ERROR_NAME.
      */
     public static native long cohort_optimizer_get(long optimizer, String key, double[] out_value);
 
