@@ -154,7 +154,7 @@ static void products_of_zeros(void **state) {
   (void)state;
   for (i = 0; i < COUNT(ops); ++i) {
     const Function of = {ops[i], "axis", "1", doubles(x, 4, 3), NULL};
-    double turned[12], turned_weights[12], turned_first[12], turned_second[12];
+    double transposed[12], transposed_weights[12], transposed_first[12], transposed_second[12];
     Function columns = {ops[i], "axis", "0", NULL, NULL};
     size_t k;
 
@@ -162,10 +162,11 @@ static void products_of_zeros(void **state) {
     for (k = 0; k < 12; ++k) {
       const size_t to = k % 3 * 4 + k / 3;
 
-      turned[to] = x[k], turned_weights[to] = weights[k], turned_first[to] = first[k], turned_second[to] = second[k];
+      transposed[to] = x[k], transposed_weights[to] = weights[k], transposed_first[to] = first[k],
+      transposed_second[to] = second[k];
     }
-    columns.x = doubles(turned, 3, 4);
-    check(&columns, turned_weights, turned_first, turned_second, 3, 4);
+    columns.x = doubles(transposed, 3, 4);
+    check(&columns, transposed_weights, transposed_first, transposed_second, 3, 4);
     cohort_ndarray_free(of.x);
     cohort_ndarray_free(columns.x);
   }

@@ -218,7 +218,9 @@ extern "C" {
         values: *const *const c_char,
         num_attrs: usize,
     ) -> *mut cohort_error;
-    /// The symbol as JSON in the form of MXNet 1.9. The text belongs to the symbol's handle.
+    /// The symbol as JSON in the form of MXNet 1.9. The text belongs to the symbol's handle. Control characters in names and
+    /// attributes other than line ends and tabs are written bare, which other readers of JSON may refuse: MXNet reads no
+    /// other form.
     pub fn cohort_symbol_to_json(
         symbol: *const cohort_symbol,
         out_json: *mut *const c_char,

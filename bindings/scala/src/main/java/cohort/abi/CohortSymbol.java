@@ -145,7 +145,11 @@ public final class CohortSymbol {
      */
     public static native long cohort_symbol_set_attrs(long symbol, Pointer keys, Pointer values, long num_attrs);
 
-    /** The symbol as JSON in the form of MXNet 1.9. The text belongs to the symbol's handle. */
+    /**
+     * The symbol as JSON in the form of MXNet 1.9. The text belongs to the symbol's handle. Control characters in names and
+     * attributes other than line ends and tabs are written bare, which other readers of JSON may refuse: MXNet reads no
+     * other form.
+     */
     public static native long cohort_symbol_to_json(long symbol, long[] out_json);
 
     /**

@@ -125,6 +125,9 @@ public final class CohortTape {
      *
      * The gradient of an operator is that of the mode in which it was applied, whatever the mode is when backward runs: a
      * backward pass has no mode of its own, unlike MXNet's with its train_mode.
+     *
+     * In training, the moving statistics of a layer (BatchNorm, IdentityAttachKLSparseReg) move only if the layer is
+     * recorded and a gradient flows back from it to a marked array; those of a frozen layer stay.
      * @param training 1: training, which Dropout and BatchNorm treat differently; 0: prediction.
      * @param out_previous may be NULL. What it was before.
      */
