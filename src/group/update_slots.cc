@@ -11,17 +11,17 @@ namespace cohort {
 UpdateSlots::UpdateSlots(const ExchangeParams &params, const ExchangeParams &sources, size_t num_devices,
                          const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
     : optimizer_(optimizer),
-      generation_(optimizer->generation()),
       mode_(mode),
-      num_copies_(mode == UpdateMode::kOnStore ? 1 : num_devices) {
+      num_copies_(mode == UpdateMode::kOnStore ? 1 : num_devices),
+      generation_(optimizer->generation()),
+      pending_(std::make_unique<Optimizer::PendingSlots>(*optimizer)) {
   for (const ExchangeParam &param : params) {
     names_.push_back(param.name);
-    for (size_t c = 0; c < num_copies_; ++c) slots_.push_back(&optimizer->slot(param.name, c));
+    for (size_t c = 0; c < num_copies_; ++c) slots_.push_back(&pending_->slot(param.name, c));
   }
-  // All slots before any states: a further copy may have to continue from what was loaded for the first.
   for (size_t s = 0; s < slots_.size(); ++s) {
     const size_t param = s / num_copies_, copy = s % num_copies_;
-    states_.push_back(optimizer->states(*slots_[s], params[param].weights[copy], sources[param].weights[copy]));
+    states_.push_back(pending_->states(*slots_[s], params[param].weights[copy], sources[param].weights[copy]));
     if (states_.back().size() > kMostStates)
       throw Error(Code::kInternal, "an optimizer with more states than expected");
   }
@@ -37,6 +37,13 @@ bool UpdateSlots::begin_states(const std::vector<std::shared_ptr<Timeline>> &tim
           waits;
   }
   return waits;
+}
+
+void UpdateSlots::commit() const noexcept {
+  if (!pending_) return;
+  pending_->commit();
+  pending_.reset();
+  generation_ = optimizer_->generation();
 }
 
 void UpdateSlots::begin(std::vector<UpdateValues> *values) const {

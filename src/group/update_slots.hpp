@@ -22,7 +22,7 @@ class UpdateSlots {
               const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
 
   bool fits(const Optimizer &optimizer, UpdateMode mode) const {
-    return optimizer_.get() == &optimizer && generation_ == optimizer.generation() && mode_ == mode;
+    return !pending_ && optimizer_.get() == &optimizer && generation_ == optimizer.generation() && mode_ == mode;
   }
   const Optimizer &optimizer() const { return *optimizer_; }
   size_t num_copies() const { return num_copies_; }
@@ -30,7 +30,7 @@ class UpdateSlots {
   // to wait for other work.
   bool begin_states(const std::vector<std::shared_ptr<Timeline>> &timelines) const;
   // Counts one update of every copy; `queue` queues it with these values, [param * num_copies + copy]. If that throws,
-  // the update is not counted.
+  // the update is not counted, and the optimizer does not get the slots that were made for it.
   template <typename Queue>
   void count(std::vector<UpdateValues> *values, const Queue &queue) const {
     const auto num_update = int64_t(optimizer_->get("num_update"));
@@ -41,6 +41,7 @@ class UpdateSlots {
       optimizer_->undo_begin_update(slots_, num_update);
       throw;
     }
+    commit();
   }
   // Marks the states of a failed update as failed.
   void fail(size_t param, size_t copy, const char *message) const noexcept;
@@ -49,12 +50,14 @@ class UpdateSlots {
 
  private:
   void begin(std::vector<UpdateValues> *values) const;
+  void commit() const noexcept;
 
   const std::shared_ptr<Optimizer> optimizer_;
-  const uint64_t generation_;
   const UpdateMode mode_;
   const size_t num_copies_;
-  std::vector<std::string> names_;  // of the parameters
+  mutable uint64_t generation_;
+  mutable std::unique_ptr<Optimizer::PendingSlots> pending_;  // null once an update was queued
+  std::vector<std::string> names_;                            // of the parameters
   std::vector<Optimizer::Slot *> slots_;
   std::vector<std::vector<NDArray>> states_;  // per slot
 };

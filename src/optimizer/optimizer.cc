@@ -206,15 +206,18 @@ void Optimizer::set_mult(const std::string &param, double lr_mult, double wd_mul
                 text("multipliers of '", param, "': expected finite numbers, found ", lr_mult, " and ", wd_mult),
                 param);
   }
-  const auto put = [&](std::map<std::string, double> &mults, double value) {
+  const auto with = [&](std::map<std::string, double> mults, double value) {
     if (value < 0) {
       mults.erase(param);
     } else {
       mults[param] = value;
     }
+    return mults;
   };
-  put(impl_->own_lr_mult, lr_mult);
-  put(impl_->own_wd_mult, wd_mult);
+  std::map<std::string, double> lr_mults = with(impl_->own_lr_mult, lr_mult);
+  std::map<std::string, double> wd_mults = with(impl_->own_wd_mult, wd_mult);
+  impl_->own_lr_mult.swap(lr_mults);
+  impl_->own_wd_mult.swap(wd_mults);
   impl_->refresh_mults();
 }
 
@@ -243,26 +246,40 @@ std::string Optimizer::Impl::kind_text() const {
   return text(name, "/", op().num_states, "/", setting("multi_precision") != 0 ? 1 : 0);
 }
 
-Optimizer::Slot &Optimizer::slot(const std::string &param, size_t copy) {
-  std::unique_ptr<Slot> &place = impl_->slots[{param, copy}];
-  if (!place) {
-    place = std::make_unique<Slot>();
-    place->param = param;
-    place->copy = copy;
-    place->lr_mult = lr_mult(param);
-    place->wd_mult = wd_mult(param);
-    place->count = int64_t(impl_->setting("begin_num_update"));
-    place->carried = impl_->kind->carried;
-    // If states were saved on fewer devices, each further device continues from the first one's.
-    const auto first = copy > 0 ? impl_->slots.find({param, size_t(0)}) : impl_->slots.end();
-    if (first != impl_->slots.end() && !first->second->ready) {
-      place->states = first->second->states;  // copied when they are put on the weight's context
-      place->has_master = first->second->has_master;
-      place->count = first->second->count;
-      place->carried = first->second->carried;
-    }
+Optimizer::PendingSlots::PendingSlots(Optimizer &optimizer) : optimizer_(optimizer) {}
+Optimizer::PendingSlots::~PendingSlots() = default;
+
+Optimizer::Slot &Optimizer::PendingSlots::slot(const std::string &param, size_t copy) {
+  const Impl &impl = *optimizer_.impl_;
+  const auto known = impl.slots.find({param, copy});
+  if (known != impl.slots.end()) return *known->second;
+  std::unique_ptr<Slot> &place = added_[{param, copy}];
+  if (place) return *place;
+  place = std::make_unique<Slot>();
+  place->param = param;
+  place->copy = copy;
+  place->lr_mult = optimizer_.lr_mult(param);
+  place->wd_mult = optimizer_.wd_mult(param);
+  place->count = int64_t(impl.setting("begin_num_update"));
+  place->carried = impl.kind->carried;
+  const auto first = copy > 0 ? impl.slots.find({param, size_t(0)}) : impl.slots.end();
+  if (first != impl.slots.end() && !first->second->ready) {
+    place->states = first->second->states;  // copied when they are put on the weight's context
+    place->has_master = first->second->has_master;
+    place->count = first->second->count;
+    place->carried = first->second->carried;
   }
   return *place;
+}
+
+void Optimizer::PendingSlots::commit() noexcept {
+  optimizer_.impl_->slots.merge(added_);
+  for (Moved &moved : moved_) {
+    moved.slot->states.swap(moved.states);
+    moved.slot->has_master = moved.has_master;
+    moved.slot->ready = true;
+  }
+  moved_.clear();
 }
 
 // Numbers are rounded to float, as attributes of operators are: bias corrections must match the factors that kernels
@@ -309,9 +326,10 @@ void Optimizer::set_gradient_scale(double scale) {
   impl_->read_settings();
 }
 
-const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight, const NDArray &source) {
-  const UpdateOp &op = impl_->op();
-  const bool master = impl_->wants_master(weight.dtype());
+std::vector<NDArray> Optimizer::PendingSlots::states(Slot &slot, const NDArray &weight, const NDArray &source) {
+  const Impl &impl = *optimizer_.impl_;
+  const UpdateOp &op = impl.op();
+  const bool master = impl.wants_master(weight.dtype());
   const size_t num_own = size_t(op.num_states), num_states = num_own + (master ? 1 : 0);
   const Dtype dtype = master ? Dtype::kFloat32 : weight.dtype();
   const Shape own_shape = state_shape(op, weight.shape());
@@ -332,11 +350,11 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight,
     const Shape shape = shape_of(i);
     if (old && old->shape() != shape) {
       throw Error(Code::kShape,
-                  text("optimizer '", impl_->name, "': a state of '", slot.param, "' has shape ", old->shape(),
+                  text("optimizer '", impl.name, "': a state of '", slot.param, "' has shape ", old->shape(),
                        ", expected ", shape, " for the parameter's ", weight.shape()),
                   slot.param);
     }
-    NDArray state = name_allocation([&] { return NDArray::create(shape, dtype, weight.context()); }, impl_->name, " '",
+    NDArray state = name_allocation([&] { return NDArray::create(shape, dtype, weight.context()); }, impl.name, " '",
                                     slot.param, "'");
     if (old) {
       state.copy_from(*old);
@@ -345,10 +363,14 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight,
     }
     states.push_back(std::move(state));
   }
-  slot.states = std::move(states);
-  slot.has_master = master;
-  slot.ready = true;
-  return slot.states;
+  if (added_.count({slot.param, slot.copy})) {
+    slot.states = states;
+    slot.has_master = master;
+    slot.ready = true;
+  } else {
+    moved_.push_back({&slot, states, master});
+  }
+  return states;
 }
 
 std::unique_ptr<UpdateKernel> Optimizer::make_kernel(const Context &context, Dtype dtype, const Shape &shape,
@@ -370,11 +392,12 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   if (grad.context() != weight.context()) refuse(Code::kDevice, "context", weight.context(), grad.context());
   const std::shared_ptr<Timeline> timeline = weight.storage()->immediate();
   const std::shared_ptr<Queue> queue = timeline->queues()[0];
-  Slot &place = slot(param, copy);
+  PendingSlots pending(*this);
+  Slot &place = pending.slot(param, copy);
   const auto work = std::make_shared<QueuedUpdate>();
   work->kernel = make_kernel(weight.context(), weight.dtype(), weight.shape(), queue->num_threads());
   work->grad = grad;
-  work->changed = states(place, weight, weight);
+  work->changed = pending.states(place, weight, weight);
   work->changed.push_back(weight);
   work->by = timeline.get();
   work->label = impl_->name + " '" + param + "'";
@@ -396,6 +419,7 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
     undo_begin_update({&place}, num_update);
     throw;
   }
+  pending.commit();
 }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -53,17 +54,15 @@ class Optimizer {
 
   // ---- for group ----------------------------------------------------------------------------------------------------
 
-  // The state of one copy of a parameter. Lives as long as the optimizer.
+  // The state of one copy of a parameter. Lives as long as the optimizer, once it is committed.
   struct Slot;
-  Slot &slot(const std::string &param, size_t copy);
+  // Slots and states that an update makes: the optimizer has them once the update is queued. If that fails, they are
+  // dropped, and the optimizer is as before.
+  class PendingSlots;
   // Counts one update of this copy and returns the numbers for it. Called in the order of the updates.
   UpdateValues begin_update(Slot &slot);
   // Undoes begin_update() for each of these, as the update was not queued; "num_update" was this before.
   void undo_begin_update(const std::vector<Slot *> &slots, int64_t num_update);
-  // The states of one copy, made at the first call, on the weight's context. A state that begins as a copy of the
-  // weight is copied from `source`, which has the value that `weight` will have when it is updated. kShape if loaded
-  // states have another shape.
-  const std::vector<NDArray> &states(Slot &slot, const NDArray &weight, const NDArray &source);
   // A kernel for a weight of this dtype and shape, or for a piece of one with shape (elements,), unless
   // updates_whole().
   std::unique_ptr<UpdateKernel> make_kernel(const Context &context, Dtype dtype, const Shape &shape,
@@ -80,6 +79,32 @@ class Optimizer {
   Optimizer();
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+class Optimizer::PendingSlots {
+ public:
+  explicit PendingSlots(Optimizer &optimizer);
+  ~PendingSlots();
+
+  // The slot that the optimizer has, or a new one. A new copy of a parameter takes counts and states of copy 0 if these
+  // were loaded and have not been used since.
+  Slot &slot(const std::string &param, size_t copy);
+  // The states of one of these slots, on the weight's context. A state that begins as a copy of the weight is copied
+  // from `source`, which has the value that `weight` will have when it is updated. kShape if loaded states have another
+  // shape.
+  std::vector<NDArray> states(Slot &slot, const NDArray &weight, const NDArray &source);
+  void commit() noexcept;
+
+ private:
+  struct Moved {
+    Slot *slot;
+    std::vector<NDArray> states;
+    bool has_master;
+  };
+
+  Optimizer &optimizer_;
+  std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> added_;
+  std::vector<Moved> moved_;  // slots that the optimizer has already, whose states change
 };
 
 }  // namespace cohort

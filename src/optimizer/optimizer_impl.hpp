@@ -15,7 +15,7 @@
 
 namespace cohort {
 
-using OptimizerSettings = std::map<std::string, double>;
+using OptimizerSettings = std::map<std::string, double, std::less<>>;  // look-up by text that does not allocate
 
 // One kind of optimizer: its settings, and the operators from which they choose one.
 struct OptimizerKind {

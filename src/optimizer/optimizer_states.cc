@@ -210,20 +210,29 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     }
     slot.has_master = slot.states.size() > num_states;
   }
-  // Everything was checked. Slots that group refers to keep their addresses.
+  // Everything was checked. Slots that group refers to keep their addresses; what needs memory comes first.
+  struct Replaced {
+    Slot *slot;
+    const Slot *by;  // null: nothing was saved of it
+    std::vector<NDArray> states;
+  };
+  std::vector<Replaced> replaced;
   for (auto &entry : impl_->slots) {
-    const auto found = loaded.find(entry.first);
-    Slot &slot = *entry.second;
     // If fewer copies were saved than are used here, the others continue from the first.
-    const auto first = found != loaded.end() ? found : loaded.find({entry.first.first, size_t(0)});
-    slot.ready = false;
-    slot.count = first != loaded.end() ? first->second->count : int64_t(impl_->setting("begin_num_update"));
-    slot.carried = first != loaded.end() ? first->second->carried : impl_->kind->carried;
-    slot.states = first != loaded.end() ? first->second->states : std::vector<NDArray>();
-    slot.has_master = first != loaded.end() && first->second->has_master;
+    auto by = loaded.find(entry.first);
+    if (by == loaded.end()) by = loaded.find({entry.first.first, size_t(0)});
+    const Slot *const saved = by != loaded.end() ? by->second.get() : nullptr;
+    replaced.push_back({entry.second.get(), saved, saved ? saved->states : std::vector<NDArray>()});
   }
-  // Leaves out those that are there already.
-  for (auto &entry : loaded) impl_->slots.emplace(entry.first, std::move(entry.second));
+  for (Replaced &r : replaced) {
+    Slot &slot = *r.slot;
+    slot.ready = false;
+    slot.count = r.by ? r.by->count : int64_t(impl_->setting("begin_num_update"));
+    slot.carried = r.by ? r.by->carried : impl_->kind->carried;
+    slot.states.swap(r.states);
+    slot.has_master = r.by && r.by->has_master;
+  }
+  impl_->slots.merge(loaded);  // leaves out those that are there already
   impl_->num_update = num_update;
   impl_->loss_scale = loss_scale;
   impl_->loss_scale_is_loaded = loss_scale.has_value();

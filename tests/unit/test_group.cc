@@ -4,6 +4,7 @@
 #include "group/group.hpp"
 
 #include <cstdlib>
+#include <functional>
 
 #include "base/error.hpp"
 #include "support/failing_new.hpp"
@@ -265,6 +266,78 @@ TEST(a_reshape_that_fails_at_its_end_changes_nothing) {
       CHECK(values_of(group->array(GroupList::kParams, i, 1)) == values_of(like->array(GroupList::kParams, i, 1)));
   }
   CHECK(num_failed >= 20);
+}
+
+// Runs an update of a new optimizer again and again, with another allocation failing each time.
+void check_updates_without_memory(
+    const std::function<std::function<void()>(const std::shared_ptr<Optimizer> &)> &make) {
+  int num_failed = 0;
+  for (int64_t place = 1;; ++place) {
+    const auto optimizer = sgd();
+    const auto update = make(optimizer);
+    const std::string before = optimizer->save_states();
+    bool failed = false;
+    num_allocations = 0;
+    failing_allocation = place;
+    try {
+      update();
+    } catch (const std::exception &) {  // bad_alloc, or an Error that names the allocation
+      failed = true;
+    }
+    failing_allocation = 0;
+    if (!failed) break;
+    ++num_failed;
+    CHECK(optimizer->save_states() == before);
+    update();
+    CHECK(optimizer->save_states().size() > before.size());
+  }
+  CHECK(num_failed > 10);
+}
+
+TEST(an_update_that_finds_no_memory_leaves_no_states) {
+  if (!FAILING_NEW) SKIP("the sanitizer brings its own operator new");
+  const NDArray weight = NDArray::create(Shape{100}, Dtype::kFloat32, Context());
+  const NDArray grad = NDArray::create(Shape{100}, Dtype::kFloat32, Context());
+  check_updates_without_memory([&](const std::shared_ptr<Optimizer> &optimizer) {
+    return [&weight, &grad, optimizer] { optimizer->update("a_parameter_with_a_long_name", 0, weight, grad); };
+  });
+  const Batch batch(6);
+  for (const UpdateMode mode : {UpdateMode::kOnStore, UpdateMode::kPerDevice, UpdateMode::kNoStore}) {
+    const auto group = make_group(2, 6);
+    check_updates_without_memory([&](const std::shared_ptr<Optimizer> &optimizer) {
+      group->forward({batch.data}, {batch.label}, 1);
+      group->backward({});
+      group->wait();
+      return [&group, optimizer, mode] { group->update(optimizer, mode); };
+    });
+  }
+}
+
+TEST(states_that_find_no_memory_are_not_loaded) {
+  if (!FAILING_NEW) SKIP("the sanitizer brings its own operator new");
+  const NDArray weight = NDArray::create(Shape{100}, Dtype::kFloat32, Context());
+  const auto saved = sgd(), optimizer = sgd();
+  for (size_t copy = 0; copy < 3; ++copy) saved->update("w", copy, weight, weight.copy_to(Context()));
+  optimizer->update("w", 0, weight, weight.copy_to(Context()));
+  optimizer->update("w", 0, weight, weight.copy_to(Context()));
+  const std::string bytes = saved->save_states(), before = optimizer->save_states();
+  int num_failed = 0;
+  for (int64_t place = 1;; ++place) {
+    bool failed = false;
+    num_allocations = 0;
+    failing_allocation = place;
+    try {
+      optimizer->load_states(bytes.data(), bytes.size(), "memory");
+    } catch (const std::exception &) {
+      failed = true;
+    }
+    failing_allocation = 0;
+    if (!failed) break;
+    ++num_failed;
+    CHECK(optimizer->save_states() == before);
+  }
+  CHECK(num_failed > 10);
+  CHECK(optimizer->save_states() == bytes);
 }
 
 UNIT_MAIN()

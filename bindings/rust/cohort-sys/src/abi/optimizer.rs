@@ -169,7 +169,8 @@ extern "C" {
     /// - `grad`: Its gradient: of the same shape, dtype and context.
     ///
     /// Returns: NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION if an array
-    ///   that it reads is known to be bad; then the update is not counted. If the update fails later, weight and states are
+    ///   that it reads is known to be bad; then the update is not counted, and the optimizer gets no states for it. If the
+    ///   update fails later, weight and states are
     ///   bad until they are written again, the states by cohort_optimizer_load_states().
     pub fn cohort_optimizer_update(
         optimizer: *mut cohort_optimizer,

@@ -144,7 +144,8 @@ public final class CohortOptimizer {
     /**
      * Updates one parameter from its gradient. Queued.
      * Returns: NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION if an array
-     *   that it reads is known to be bad; then the update is not counted. If the update fails later, weight and states are
+     *   that it reads is known to be bad; then the update is not counted, and the optimizer gets no states for it. If the
+     *   update fails later, weight and states are
      *   bad until they are written again, the states by cohort_optimizer_load_states().
      * @param param The parameter's name, under which states, counts and multipliers are kept.
      * @param copy The index of this copy of the parameter: each copy has states of its own. 0 for the only one.
