@@ -17,7 +17,7 @@ UpdateSlots::UpdateSlots(const ExchangeParams &params, const ExchangeParams &sou
       pending_(std::make_unique<Optimizer::PendingSlots>(*optimizer)) {
   for (const ExchangeParam &param : params) {
     names_.push_back(param.name);
-    for (size_t c = 0; c < num_copies_; ++c) slots_.push_back(&pending_->slot(param.name, c));
+    for (size_t c = 0; c < num_copies_; ++c) slots_.push_back(&pending_->slot_of_device(param.name, c));
   }
   for (size_t s = 0; s < slots_.size(); ++s) {
     const size_t param = s / num_copies_, copy = s % num_copies_;
@@ -39,6 +39,20 @@ bool UpdateSlots::begin_states(const std::vector<std::shared_ptr<Timeline>> &tim
   return waits;
 }
 
+// Copies that are updated alike stay equal only if they have had as many updates.
+void UpdateSlots::check_counts() const {
+  for (size_t s = 0; mode_ == UpdateMode::kPerDevice && s < slots_.size(); ++s) {
+    const int64_t first = Optimizer::num_updates(*slots_[s - s % num_copies_]),
+                  own = Optimizer::num_updates(*slots_[s]);
+    if (own == first) continue;
+    const std::string &name = names_[s / num_copies_];
+    throw Error(Code::kState,
+                text("optimizer '", optimizer_->name(), "': '", name, "' on device ", s % num_copies_, ": expected ",
+                     first, " updates as on device 0, found ", own),
+                name);
+  }
+}
+
 void UpdateSlots::commit() const noexcept {
   if (!pending_) return;
   pending_->commit();
@@ -47,6 +61,7 @@ void UpdateSlots::commit() const noexcept {
 }
 
 void UpdateSlots::begin(std::vector<UpdateValues> *values) const {
+  check_counts();
   values->resize(slots_.size());
   for (size_t s = 0; s < slots_.size(); ++s) (*values)[s] = optimizer_->begin_update(*slots_[s]);
 }

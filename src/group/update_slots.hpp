@@ -30,7 +30,8 @@ class UpdateSlots {
   // to wait for other work.
   bool begin_states(const std::vector<std::shared_ptr<Timeline>> &timelines) const;
   // Counts one update of every copy; `queue` queues it with these values, [param * num_copies + copy]. If that throws,
-  // the update is not counted, and the optimizer does not get the slots that were made for it.
+  // the update is not counted, and the optimizer does not get the slots that were made for it. kState if each device
+  // updates its own copy from the same sum, and the copies have had different numbers of updates.
   template <typename Queue>
   void count(std::vector<UpdateValues> *values, const Queue &queue) const {
     const auto num_update = int64_t(optimizer_->get("num_update"));
@@ -50,6 +51,7 @@ class UpdateSlots {
 
  private:
   void begin(std::vector<UpdateValues> *values) const;
+  void check_counts() const;
   void commit() const noexcept;
 
   const std::shared_ptr<Optimizer> optimizer_;

@@ -250,6 +250,14 @@ Optimizer::PendingSlots::PendingSlots(Optimizer &optimizer) : optimizer_(optimiz
 Optimizer::PendingSlots::~PendingSlots() = default;
 
 Optimizer::Slot &Optimizer::PendingSlots::slot(const std::string &param, size_t copy) {
+  return find_or_make(param, copy, false);
+}
+
+Optimizer::Slot &Optimizer::PendingSlots::slot_of_device(const std::string &param, size_t copy) {
+  return find_or_make(param, copy, true);
+}
+
+Optimizer::Slot &Optimizer::PendingSlots::find_or_make(const std::string &param, size_t copy, bool of_device) {
   const Impl &impl = *optimizer_.impl_;
   const auto known = impl.slots.find({param, copy});
   if (known != impl.slots.end()) return *known->second;
@@ -263,7 +271,7 @@ Optimizer::Slot &Optimizer::PendingSlots::slot(const std::string &param, size_t 
   place->count = int64_t(impl.setting("begin_num_update"));
   place->carried = impl.kind->carried;
   const auto first = copy > 0 ? impl.slots.find({param, size_t(0)}) : impl.slots.end();
-  if (first != impl.slots.end() && !first->second->ready) {
+  if (first != impl.slots.end() && (of_device || !first->second->ready)) {
     place->states = first->second->states;  // copied when they are put on the weight's context
     place->has_master = first->second->has_master;
     place->count = first->second->count;
@@ -274,12 +282,15 @@ Optimizer::Slot &Optimizer::PendingSlots::slot(const std::string &param, size_t 
 
 void Optimizer::PendingSlots::commit() noexcept {
   optimizer_.impl_->slots.merge(added_);
+  bool any_moved = false;  // from where others may use them
   for (Moved &moved : moved_) {
+    any_moved = any_moved || moved.slot->ready;
     moved.slot->states.swap(moved.states);
     moved.slot->has_master = moved.has_master;
     moved.slot->ready = true;
   }
   moved_.clear();
+  if (any_moved) ++optimizer_.impl_->generation;
 }
 
 // Numbers are rounded to float, as attributes of operators are: bias corrections must match the factors that kernels
@@ -300,6 +311,8 @@ void Optimizer::Impl::read_settings() {
   common.beta = rounded("beta");
   if (kind->settle) kind->settle(settings, &common);
 }
+
+int64_t Optimizer::num_updates(const Slot &slot) { return slot.count; }
 
 UpdateValues Optimizer::begin_update(Slot &slot) {
   ++slot.count;

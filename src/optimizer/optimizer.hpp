@@ -59,6 +59,7 @@ class Optimizer {
   // Slots and states that an update makes: the optimizer has them once the update is queued. If that fails, they are
   // dropped, and the optimizer is as before.
   class PendingSlots;
+  static int64_t num_updates(const Slot &slot);
   // Counts one update of this copy and returns the numbers for it. Called in the order of the updates.
   UpdateValues begin_update(Slot &slot);
   // Undoes begin_update() for each of these, as the update was not queued; "num_update" was this before.
@@ -70,7 +71,8 @@ class Optimizer {
   bool updates_whole() const;  // weights cannot be updated in pieces
   void keep_loss_scale(const LossScaleState &state);
   const LossScaleState *take_loaded_loss_scale();  // once after states were loaded; null: there is none
-  // Changes when states are loaded or their number changes: states and kernels must then be asked for again.
+  // Changes when states are loaded, their number changes, or they move to another context: states and kernels must then
+  // be asked for again.
   uint64_t generation() const;
   // The factor in the gradients of the updates that follow, which the updates divide out; 1 without a loss scale.
   void set_gradient_scale(double scale);
@@ -89,6 +91,8 @@ class Optimizer::PendingSlots {
   // The slot that the optimizer has, or a new one. A new copy of a parameter takes counts and states of copy 0 if these
   // were loaded and have not been used since.
   Slot &slot(const std::string &param, size_t copy);
+  // The same for a device of a group: a new copy takes them unless copy 0 is new, too.
+  Slot &slot_of_device(const std::string &param, size_t copy);
   // The states of one of these slots, on the weight's context. A state that begins as a copy of the weight is copied
   // from `source`, which has the value that `weight` will have when it is updated. kShape if loaded states have another
   // shape.
@@ -101,6 +105,7 @@ class Optimizer::PendingSlots {
     std::vector<NDArray> states;
     bool has_master;
   };
+  Slot &find_or_make(const std::string &param, size_t copy, bool of_device);
 
   Optimizer &optimizer_;
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> added_;

@@ -638,6 +638,118 @@ static void states_of_other_rows_are_refused(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
+/* ---- copies of a parameter on the devices of a group */
+
+/* A group that learns to make 1 of 1, beginning with this weight. */
+static cohort_group *learning_one(size_t num_contexts, float weight) {
+  cohort_group *group = bind_regression(num_contexts, 2, NULL);
+
+  set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(weight, 0)));
+  return group;
+}
+
+static cohort_error *try_step(cohort_group *group, cohort_optimizer *optimizer, cohort_update_mode mode) {
+  forward(group, floats(SHAPE(2, 2), FLOATS(1, 0, 1, 0)), floats(SHAPE(2, 1), FLOATS(1, 1)), 1);
+  backward(group, NULL);
+  return cohort_group_update(group, optimizer, mode);
+}
+
+static void weighs(const cohort_group *group, double expected) {
+  size_t num_contexts = 0, d;
+
+  ok(cohort_group_num_contexts(group, &num_contexts));
+  for (d = 0; d < num_contexts; ++d) {
+    cohort_ndarray *const weight = device_array(group, COHORT_GROUP_PARAMS, 0, d);
+    float found[2];
+
+    read(weight, found, 2);
+    is_near(found[0], expected);
+    cohort_ndarray_free(weight);
+  }
+}
+
+/* The momentum of the first device's copy goes to devices that the optimizer has not updated before: in a group of more
+ * devices, and when each device begins to update its own copy. */
+static void new_copies_go_on_from_the_first(void **state) {
+  const setting settings[] = {{"learning_rate", "0.1"}, {"momentum", "0.9"}, {NULL, NULL}};
+  const cohort_update_mode first_modes[] = {COHORT_UPDATE_PER_DEVICE, COHORT_UPDATE_ON_STORE};
+  size_t i, num_contexts;
+
+  (void)state;
+  for (i = 0; i < COUNT(first_modes); ++i) {
+    for (num_contexts = 1; num_contexts <= 2; ++num_contexts) {
+      cohort_optimizer *optimizer = create("sgd", settings);
+      cohort_group *few, *more;
+
+      if (num_contexts == 2 && first_modes[i] == COHORT_UPDATE_PER_DEVICE) {
+        cohort_optimizer_free(optimizer);
+        continue; /* no change */
+      }
+      few = learning_one(num_contexts, 0);
+      ok(try_step(few, optimizer, first_modes[i]));
+      weighs(few, 0.2);
+      more = num_contexts == 2 ? few : learning_one(2, 0.2f);
+      ok(try_step(more, optimizer, COHORT_UPDATE_PER_DEVICE));
+      weighs(more, 0.54);
+      ok(try_step(more, optimizer, COHORT_UPDATE_PER_DEVICE));
+      weighs(more, 0.938); /* 0.54 + 0.9 * 0.34 + 0.1 * 2 * 0.46 */
+      if (more != few) cohort_group_free(more);
+      cohort_group_free(few);
+      cohort_optimizer_free(optimizer);
+    }
+  }
+}
+
+/* Copies that are updated alike must have had as many updates, since their states would differ otherwise. */
+static void copies_that_would_part_are_refused(void **state) {
+  const setting settings[] = {{"learning_rate", "0.1"}, {"momentum", "0.9"}, {NULL, NULL}};
+  cohort_optimizer *optimizer = create("sgd", settings);
+  cohort_group *group = learning_one(2, 0);
+
+  (void)state;
+  ok(try_step(group, optimizer, COHORT_UPDATE_PER_DEVICE));
+  ok(try_step(group, optimizer, COHORT_UPDATE_ON_STORE));
+  weighs(group, 0.54);
+  fails(try_step(group, optimizer, COHORT_UPDATE_PER_DEVICE), COHORT_ERROR_STATE,
+        "'fc_weight' on device 1: expected 2 updates as on device 0, found 1");
+  weighs(group, 0.54);
+  ok(try_step(group, optimizer, COHORT_UPDATE_ON_STORE)); /* goes on */
+  weighs(group, 0.938);
+  cohort_group_free(group);
+  cohort_optimizer_free(optimizer);
+}
+
+/* Groups on different devices that take turns with one optimizer see each other's states. */
+static void states_follow_to_other_contexts(void **state) {
+  const setting settings[] = {{"learning_rate", "0.1"}, {"momentum", "0.9"}, {NULL, NULL}};
+  const double expected[] = {0.2, 0.54, 0.938, 1.3086}; /* the last: 0.938 + 0.9 * 0.398 + 0.1 * 2 * 0.062 */
+  const char *const params[] = {"fc_weight"};
+  cohort_optimizer *optimizer = create("sgd", settings);
+  cohort_group *groups[2];
+  size_t step, i;
+
+  (void)state;
+  for (i = 0; i < 2; ++i) {
+    const cohort_context cpu = {COHORT_DEVICE_CPU, (int32_t)i};
+    cohort_symbol *symbol = regression("1");
+    cohort_descs *data = desc("data", SHAPE(2, 2), NULL), *label = desc("label", SHAPE(2, 1), NULL);
+
+    ok(cohort_group_create(symbol, &cpu, 1, data, label, params, 1, 1, NULL, &groups[i]));
+    cohort_symbol_free(symbol);
+    cohort_descs_free(data);
+    cohort_descs_free(label);
+  }
+  for (step = 0; step < COUNT(expected); ++step) {
+    cohort_group *const group = groups[step % 2];
+
+    set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(step ? (float)expected[step - 1] : 0, 0)));
+    ok(try_step(group, optimizer, COHORT_UPDATE_PER_DEVICE));
+    weighs(group, expected[step]);
+  }
+  for (i = 0; i < 2; ++i) cohort_group_free(groups[i]);
+  cohort_optimizer_free(optimizer);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(defaults_are_mxnets),
                                      TEST(what_is_out_of_range_is_refused),
@@ -655,7 +767,10 @@ int main(void) {
                                      TEST(a_loss_scale_is_taken_off_what_is_gathered),
                                      TEST(damaged_states_are_refused),
                                      TEST(all_states_that_are_saved_can_be_loaded),
-                                     TEST(states_of_other_rows_are_refused)};
+                                     TEST(states_of_other_rows_are_refused),
+                                     TEST(new_copies_go_on_from_the_first),
+                                     TEST(copies_that_would_part_are_refused),
+                                     TEST(states_follow_to_other_contexts)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
