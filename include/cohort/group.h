@@ -444,13 +444,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *g
  * Updates every parameter that has a gradient, if any has. Queued.
  *
  * @param optimizer  Holds the states, by parameter name (and device, where each has its own). Used by one group at a
- *                   time, or by groups that share parameters. A device for which it has no states yet takes those that
- *                   it has for device 0, as after a change to more devices, or from COHORT_UPDATE_ON_STORE.
+ *                   time, or by groups that share parameters. A device for which it has no states yet, or those of
+ *                   another number of updates, takes the states of device 0, as after a change to more devices, or
+ *                   from COHORT_UPDATE_ON_STORE.
  * @param mode       COHORT_UPDATE_ constant.
  * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since it was
- *   bound or reshaped, or its latest one failed, or with COHORT_UPDATE_PER_DEVICE if the optimizer has made different
- *   numbers of updates of a parameter on the devices, so that their parameters would differ; COHORT_ERROR_SHAPE if
- *   gradients are to be summed, the shape of a parameter follows the batch, and the devices' slices differ in length.
+ *   bound or reshaped, or its latest one failed; COHORT_ERROR_SHAPE if gradients are to be summed, the shape of a
+ *   parameter follows the batch, and the devices' slices differ in length.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update(cohort_group *group, cohort_optimizer *optimizer,
                                                                cohort_update_mode mode);

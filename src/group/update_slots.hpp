@@ -22,7 +22,8 @@ class UpdateSlots {
               const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
 
   bool fits(const Optimizer &optimizer, UpdateMode mode) const {
-    return !pending_ && optimizer_.get() == &optimizer && generation_ == optimizer.generation() && mode_ == mode;
+    return !pending_ && optimizer_.get() == &optimizer && generation_ == optimizer.generation() && mode_ == mode &&
+           copies_agree();
   }
   const Optimizer &optimizer() const { return *optimizer_; }
   size_t num_copies() const { return num_copies_; }
@@ -30,8 +31,7 @@ class UpdateSlots {
   // to wait for other work.
   bool begin_states(const std::vector<std::shared_ptr<Timeline>> &timelines) const;
   // Counts one update of every copy; `queue` queues it with these values, [param * num_copies + copy]. If that throws,
-  // the update is not counted, and the optimizer does not get the slots that were made for it. kState if each device
-  // updates its own copy from the same sum, and the copies have had different numbers of updates.
+  // the update is not counted, and the optimizer does not get the slots that were made for it.
   template <typename Queue>
   void count(std::vector<UpdateValues> *values, const Queue &queue) const {
     const auto num_update = int64_t(optimizer_->get("num_update"));
@@ -51,7 +51,7 @@ class UpdateSlots {
 
  private:
   void begin(std::vector<UpdateValues> *values) const;
-  void check_counts() const;
+  bool copies_agree() const;  // all copies of a parameter have had as many updates
   void commit() const noexcept;
 
   const std::shared_ptr<Optimizer> optimizer_;

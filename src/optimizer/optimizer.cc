@@ -260,7 +260,10 @@ Optimizer::Slot &Optimizer::PendingSlots::slot_of_device(const std::string &para
 Optimizer::Slot &Optimizer::PendingSlots::find_or_make(const std::string &param, size_t copy, bool of_device) {
   const Impl &impl = *optimizer_.impl_;
   const auto known = impl.slots.find({param, copy});
-  if (known != impl.slots.end()) return *known->second;
+  const auto first = copy > 0 ? impl.slots.find({param, size_t(0)}) : impl.slots.end();
+  const bool is_behind = of_device && known != impl.slots.end() && first != impl.slots.end() &&
+                         known->second->count != first->second->count;
+  if (known != impl.slots.end() && !is_behind) return *known->second;
   std::unique_ptr<Slot> &place = added_[{param, copy}];
   if (place) return *place;
   place = std::make_unique<Slot>();
@@ -270,7 +273,6 @@ Optimizer::Slot &Optimizer::PendingSlots::find_or_make(const std::string &param,
   place->wd_mult = optimizer_.wd_mult(param);
   place->count = int64_t(impl.setting("begin_num_update"));
   place->carried = impl.kind->carried;
-  const auto first = copy > 0 ? impl.slots.find({param, size_t(0)}) : impl.slots.end();
   if (first != impl.slots.end() && (of_device || !first->second->ready)) {
     place->states = first->second->states;  // copied when they are put on the weight's context
     place->has_master = first->second->has_master;
@@ -282,7 +284,9 @@ Optimizer::Slot &Optimizer::PendingSlots::find_or_make(const std::string &param,
 
 void Optimizer::PendingSlots::commit() noexcept {
   optimizer_.impl_->slots.merge(added_);
-  bool any_moved = false;  // from where others may use them
+  bool any_moved = !added_.empty();  // from where others may use them
+  for (auto &[key, slot] : added_) optimizer_.impl_->slots.find(key)->second.swap(slot);  // of copies that were behind
+  added_.clear();
   for (Moved &moved : moved_) {
     any_moved = any_moved || moved.slot->ready;
     moved.slot->states.swap(moved.states);

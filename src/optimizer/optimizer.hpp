@@ -91,7 +91,8 @@ class Optimizer::PendingSlots {
   // The slot that the optimizer has, or a new one. A new copy of a parameter takes counts and states of copy 0 if these
   // were loaded and have not been used since.
   Slot &slot(const std::string &param, size_t copy);
-  // The same for a device of a group: a new copy takes them unless copy 0 is new, too.
+  // The same for a device of a group: a new copy, or one that has not had as many updates, takes those of copy 0 unless
+  // that is new, too.
   Slot &slot_of_device(const std::string &param, size_t copy);
   // The states of one of these slots, on the weight's context. A state that begins as a copy of the weight is copied
   // from `source`, which has the value that `weight` will have when it is updated. kShape if loaded states have another
