@@ -59,7 +59,7 @@ std::map<std::string, std::vector<std::string>> missing_operators(const std::str
   const std::vector<std::string> names = operator_names();
   const std::set<std::string> known(names.begin(), names.end());
   std::map<std::string, std::vector<std::string>> missing;
-  find_missing(nlohmann::json::parse(read_text(path), nullptr, false), known, missing);
+  find_missing(parse_symbol(read_text(path)), known, missing);
   return missing;
 }
 

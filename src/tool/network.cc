@@ -72,7 +72,7 @@ Descs infer_types(const Symbol &internals, GivenShapes known, const Params *para
 
 // The library has just written this JSON, so it is well formed.
 void read_nodes(const Symbol &symbol, std::vector<NetworkNode> &nodes, std::vector<NetworkNode::Source> &heads) {
-  const json graph = json::parse(symbol.to_json());
+  const json graph = parse_symbol(symbol.to_json());
   nodes.clear();
   for (const json &entry : graph.at("nodes")) {
     NetworkNode node;
@@ -114,6 +114,21 @@ void find_kinds(Network &network, const GivenShapes &known, const Params *params
 }
 
 }  // namespace
+
+json parse_symbol(const std::string &text) {
+  static const char kHex[] = "0123456789abcdef";
+  std::string escaped;
+  for (const char c : text) {
+    if (uint8_t(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') {
+      escaped += "\\u00";
+      escaped += kHex[uint8_t(c) >> 4];
+      escaped += kHex[uint8_t(c) & 15];
+    } else {
+      escaped += c;
+    }
+  }
+  return json::parse(escaped, nullptr, false);
+}
 
 bool ends_with(const std::string &text, const std::string &end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;

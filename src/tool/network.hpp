@@ -36,6 +36,10 @@ struct NetworkNode {
   std::map<size_t, ArrayInfo> outputs;  // visible outputs by number
 };
 
+// A symbol's JSON, of which MXNet and the library write most control characters bare; discarded if it is not well
+// formed.
+nlohmann::json parse_symbol(const std::string &text);
+
 struct Network {
   Symbol symbol;
   std::vector<NetworkNode> nodes;  // a node comes after its inputs
