@@ -43,6 +43,7 @@ struct IrStep {
   bool learns = false;
   int num_inside = -1;    // for a step inside its node: number of its inputs
   bool inserted = false;  // added by the plan between nodes: monitors do not see its gradients
+  std::string also;       // for the label of a fused step: what it computes for other nodes
 };
 
 struct Ir {
@@ -61,6 +62,11 @@ struct Ir {
   std::vector<bool> narrow_nodes;  // nodes that compute in PlanRequest::compute_dtype; empty: none
 
   const Node &node(int index) const { return *request->graph->nodes[size_t(index)]; }
+  // What errors, COHORT_FAULT and traces call the step: "negative 'third' with exp 'first', sqrt 'second'".
+  std::string label_of(const IrStep &step) const {
+    const std::string &name = step.op && !step.backward ? step.op->name : step.kernel;
+    return text(name, " '", node(step.node).name, step.also.empty() ? "'" : "' with ", step.also);
+  }
   // Inputs of the step's node; further inputs of the step belong to its post-operations.
   size_t num_node_inputs(const IrStep &step) const {
     return step.num_inside >= 0 ? size_t(step.num_inside) : request->graph->inputs[size_t(step.node)].size();

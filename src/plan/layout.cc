@@ -140,10 +140,6 @@ class LayoutPass {
     plan_.prologue.push_back(std::move(step));
   }
 
-  std::string label_of(const std::string &kernel, int node) const {
-    return text(kernel, " '", ir_.node(node).name, "'");
-  }
-
   // Returns `value` in another layout, converted once. Arrays visible to the host are converted once per forward and
   // once per backward pass: the host may write them in between, and backward reads the current values (BWD-08).
   int reordered(int value, const LayoutPtr &layout, int node) {
@@ -170,7 +166,7 @@ class LayoutPass {
     step.outputs = {to};
     step.node = node;
     step.device = device;
-    step.label = label_of("reorder", node);
+    step.label = text("reorder '", ir_.node(node).name, "'");
     step.info = std::make_unique<WorkInfo>(SpanKind::kOperator, ir_.node(node).name, "reorder");
     step.info->bytes = double(ir_.values[size_t(from)].spec.bytes()) + double(ir_.values[size_t(to)].spec.bytes());
     step.reorder = true;
@@ -236,7 +232,7 @@ class LayoutPass {
     };
 
     PlanStep made;
-    made.label = label_of(step.op && !step.backward ? step.op->name : step.kernel, step.node);
+    made.label = ir_.label_of(step);
     StepSpec spec = spec_of(step, inputs);
     const NodeCompiler compiler(ir_.node(step.node), request_.devices[size_t(step.device)], &plan_.num_inner_steps);
     spec.subgraphs = &compiler;

@@ -158,6 +158,7 @@ class PointwiseFusion {
     for (int v : tree.inputs) number_[size_t(v)] = next++;
     for (int s : tree.steps) {
       const IrStep &step = ir_.steps[size_t(s)];
+      if (&step != last) last->also += text(last->also.empty() ? "" : ", ", ir_.label_of(step));
       size_t made = 0;
       for (PointwiseCall call : instructions_[size_t(s)]) {
         for (int *operand : {&call.a, &call.b, &call.c}) {

@@ -215,7 +215,8 @@ class Tape::Backward {
   }
 
   Tracked ones_like(const NDArray &array) {
-    if (!array.context().on_host() && array.shape().rank() > 0) {  // queued
+    // Queued; a length of 0 in an attribute means that it is unknown.
+    if (!array.context().on_host() && array.shape().rank() > 0 && array.shape().size() > 0) {
       const std::vector<int64_t> lengths(array.shape().begin(), array.shape().end());
       const AttrMap attrs{{"shape", print_tuple(lengths)}, {"dtype", dtype_name(array.dtype())}};
       return {cohort::invoke("_ones", attrs, {}, {}, array.context())[0], Edge()};

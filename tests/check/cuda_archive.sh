@@ -22,6 +22,7 @@ cp tests/check/cuda.sh "$made/tests/check"
 cp -r tests/golden/{group,models,ops,optimizers} "$made/tests/golden"
 cp -r tests/bench/{symbols,workloads_torch.py} "$made/tests/bench"
 cp tests/cudasim/{lacking,long}.tsv "$made/tests/cudasim"
+cp LICENSE "$made" # a text for a language model
 cp -r tests/data "$made/tests"
 cp -r examples/data "$made/examples"
 tar -C "$made" -cJf "$BUILD/check-cuda.tar.xz" .
