@@ -62,7 +62,7 @@ struct Ir {
   std::vector<bool> narrow_nodes;  // nodes that compute in PlanRequest::compute_dtype; empty: none
 
   const Node &node(int index) const { return *request->graph->nodes[size_t(index)]; }
-  // What errors, COHORT_FAULT and traces call the step: "negative 'third' with exp 'first', sqrt 'second'".
+  // The name of the step in errors, COHORT_FAULT and traces: "negative 'third' with exp 'first', sqrt 'second'".
   std::string label_of(const IrStep &step) const {
     const std::string &name = step.op && !step.backward ? step.op->name : step.kernel;
     return text(name, " '", node(step.node).name, step.also.empty() ? "'" : "' with ", step.also);
