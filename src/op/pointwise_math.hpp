@@ -505,9 +505,9 @@ COHORT_FUNCTOR(MaskLesserEqual, b <= c ? a : C(0))
 COHORT_FUNCTOR(MaskEqual, b == c ? a : C(0))
 // Where an element and the product are 0, the head gradient, which the kernel multiplies by the product of the other
 // elements.
-COHORT_FUNCTOR(ProdGrad, (b == C(0)) & (c == C(0)) ? a : a * c / b)
+COHORT_FUNCTOR(ProdGrad, (b == C(0) ? c : C(1)) == C(0) ? a : a * c / b)
 COHORT_FUNCTOR(NanSumGrad, b != b ? C(0) : a)
-COHORT_FUNCTOR(NanProdGrad, b != b ? C(0) : (b == C(0)) & (c == C(0)) ? a : a * c / b)
+COHORT_FUNCTOR(NanProdGrad, b != b ? C(0) : (b == C(0) ? c : C(1)) == C(0) ? a : a * c / b)
 COHORT_FUNCTOR(NormGrad, c == C(0) ? C(0) : a * b / c)
 
 COHORT_FUNCTOR(Where, a != C(0) ? b : c)
