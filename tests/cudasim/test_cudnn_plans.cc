@@ -181,8 +181,8 @@ struct Found {
   int64_t engine;
   size_t workspace;
 };
+
 // The part of a layer's computation that is asked for.
-// What of a layer's computation is asked for.
 struct Wanted {
   ConvolutionProblem::Of of;
   Dtype dtype;
