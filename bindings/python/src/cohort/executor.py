@@ -38,7 +38,8 @@ from ._library import (
 from .context import Context, pointer_to, struct_of, to_context
 from .errors import InvalidArgumentError, UnknownNameError
 from .io import to_known
-from .ndarray import Arrays, NDArray, arrays_of, by_name, dtype_code, lent, to_array
+from ._dtype import dtype_code
+from .ndarray import Arrays, NDArray, arrays_of, by_name, lent, to_array
 from .precision import Calibration
 from .symbol import Symbol
 

@@ -43,7 +43,8 @@ from .executor_group import (
 from .initializer import Initializer
 from .io import DataDesc, Descs, to_desc
 from .logging_ import default_logger, sink
-from .ndarray import Arrays, NDArray, arrays_of, dtype_code
+from ._dtype import dtype_code
+from .ndarray import Arrays, NDArray, arrays_of
 from .optimizer import Optimizer
 from .precision import LossScale, loss_scale_of, set_loss_scale_of, set_loss_scale_options
 from .symbol import Symbol

@@ -24,7 +24,8 @@ from ._library import (
     to_text,
 )
 from .errors import InvalidArgumentError
-from .ndarray import NDArray, array, dtype_code, dtype_of
+from ._dtype import dtype_code, dtype_of
+from .ndarray import NDArray, array
 
 
 class DataDesc(NamedTuple("DataDesc", [("name", str), ("shape", Tuple[int, ...])])):

@@ -35,47 +35,12 @@ from ._library import (
     to_shape,
     to_text,
 )
+from ._dtype import BFLOAT16, CODES, Dtype, DtypeLike, dtype_code, dtype_of
 from .context import Context, ContextLike, pointer_to, to_context
 from ._tape import Tape
 from .errors import DtypeError, InvalidArgumentError, StateError, UnknownNameError
 
-_NUMPY: Dict[int, np.dtype] = {
-    _abi.Dtype.FLOAT32: np.dtype("float32"),
-    _abi.Dtype.FLOAT64: np.dtype("float64"),
-    _abi.Dtype.FLOAT16: np.dtype("float16"),
-    _abi.Dtype.UINT8: np.dtype("uint8"),
-    _abi.Dtype.INT32: np.dtype("int32"),
-    _abi.Dtype.INT8: np.dtype("int8"),
-    _abi.Dtype.INT64: np.dtype("int64"),
-    _abi.Dtype.BOOL: np.dtype("bool"),
-}
-_CODES = {str(dtype): code for code, dtype in _NUMPY.items()}
-BFLOAT16 = "bfloat16"  # NumPy has no such type
-
 _Lengths = c_int64 * _abi.MAX_AXES
-
-DtypeLike = Any
-Dtype = Union[np.dtype, str]
-
-
-def dtype_code(dtype: DtypeLike) -> int:
-    """The library's code of a type: a NumPy type, its name, or "bfloat16". None means not given."""
-    if dtype is None:
-        return _abi.Dtype.NONE
-    if isinstance(dtype, str) and dtype == BFLOAT16:
-        return _abi.Dtype.BFLOAT16
-    try:
-        name = str(np.dtype(dtype))
-    except (TypeError, ValueError):
-        name = ""
-    code = _CODES.get(name)
-    if code is None:
-        raise DtypeError(f"dtype: expected a number type that the library supports, found {describe(dtype)}", "dtype")
-    return code
-
-
-def dtype_of(code: int) -> Optional[Dtype]:
-    return BFLOAT16 if code == _abi.Dtype.BFLOAT16 else _NUMPY.get(code)
 
 
 class NDArray(Operand):
@@ -477,7 +442,7 @@ def _host_array(source: Any, dtype: DtypeLike) -> np.ndarray:
         made = np.asarray(source, dtype=wanted)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"array: expected numbers, found {describe(source)} ({error})", "array") from None
-    if str(made.dtype) not in _CODES:
+    if str(made.dtype) not in CODES:
         raise DtypeError(f"array: NumPy's type {made.dtype} is not supported", "array")
     if made.ndim > _abi.MAX_AXES:
         raise InvalidArgumentError(f"array: expected at most {_abi.MAX_AXES} axes, found {made.ndim}", "array")
@@ -494,7 +459,7 @@ def array(source: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = Non
         return array(source, ctx, "float32").astype(BFLOAT16)
     host = _host_array(source, dtype)
     shape = to_shape(host.shape, "shape")
-    code = _CODES[str(host.dtype)]
+    code = CODES[str(host.dtype)]
     return NDArray._adopt(
         out_handle(lib.cohort_ndarray_from_host, host.ctypes.data, host.nbytes, *shape, code, pointer_to(ctx))
     )
@@ -533,7 +498,7 @@ def ones(shape: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None)
 def wrap(source: np.ndarray, ctx: Optional[ContextLike] = None) -> NDArray:
     """An array on the memory of a NumPy array, without a copy. Writing to it while queued work reads it is a race;
     the memory is kept for as long as the library needs it."""
-    if not isinstance(source, np.ndarray) or not source.flags.c_contiguous or str(source.dtype) not in _CODES:
+    if not isinstance(source, np.ndarray) or not source.flags.c_contiguous or str(source.dtype) not in CODES:
         raise InvalidArgumentError(f"wrap: expected a contiguous NumPy array, found {describe(source)}", "source")
     if not source.flags.writeable:
         raise InvalidArgumentError("wrap: expected writable memory, found read-only memory", "source")
@@ -544,7 +509,7 @@ def wrap(source: np.ndarray, ctx: Optional[ContextLike] = None) -> NDArray:
     callback = Callback(_abi.cohort_deleter_fn, done, always=True)
     number = callback.number
     shape, num_axes = to_shape(source.shape, "shape")
-    arguments = source.ctypes.data, shape, num_axes, _CODES[str(source.dtype)], pointer_to(ctx)
+    arguments = source.ctypes.data, shape, num_axes, CODES[str(source.dtype)], pointer_to(ctx)
     _lent_memory[number] = source, callback
     try:
         return NDArray._adopt(out_handle(lib.cohort_ndarray_wrap, *arguments, callback.pointer, number))
@@ -612,7 +577,7 @@ def _own_type(value: Any) -> Optional[np.dtype[Any]]:
         found = np.asarray(value).dtype
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if str(found) in _CODES else None
+    return found if str(found) in CODES else None
 
 
 def arrays_of(values: Any, what: str, keeps: bool = False) -> List[NDArray]:

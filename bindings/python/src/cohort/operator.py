@@ -34,7 +34,8 @@ from ._library import (
 from .context import Context
 from .errors import InvalidArgumentError, UnknownNameError
 from .io import Descs
-from .ndarray import LentArrays, NDArray, dtype_code, dtype_of, zeros
+from ._dtype import dtype_code, dtype_of
+from .ndarray import LentArrays, NDArray, zeros
 
 
 class CustomOp:

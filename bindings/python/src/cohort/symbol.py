@@ -32,7 +32,7 @@ from ._library import (
 )
 from .errors import InvalidArgumentError, UnknownNameError
 from .io import Descs, to_known
-from .ndarray import dtype_code, dtype_of
+from ._dtype import dtype_code, dtype_of
 
 if TYPE_CHECKING:
     from .executor import Executor
