@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "cuda_control.hpp"
-#include "device/recording.hpp"
+#include "device_arrays.hpp"
 #include "executor/executor.hpp"
 #include "executor/invoke.hpp"
 #include "support/unit.hpp"
 
 using namespace cohort;
+using namespace device_tests;
 
 namespace {
 
@@ -35,23 +36,8 @@ const struct Last {
 [[maybe_unused]] const int without_cudnn = setenv("CUDASIM_CUDNN", "8907", /* overwrite */ 0);
 const auto seed_anew = CONTROL(cudasim_seed);  // before the first use of a device
 
-NDArray random_on(const Context &context, const Shape &shape, uint64_t seed, Dtype dtype = Dtype::kFloat32) {
-  const NDArray array = NDArray::create(shape, dtype, kCpu);
-  if (array.size() > 0) array.fill_uniform(-1, 1, seed);
-  return context == kCpu ? array : array.copy_to(context);
-}
-
-std::vector<double> values(const NDArray &array) {
-  const NDArray wide = NDArray::create(array.shape(), Dtype::kFloat64, kCpu);
-  wide.copy_from(array);
-  wide.wait();
-  std::vector<double> all(static_cast<size_t>(array.size()));
-  if (!all.empty()) wide.read(all.data(), wide.bytes());
-  return all;
-}
-
 void same(const char *what, const NDArray &found, const NDArray &expected) {
-  const std::vector<double> a = values(found), b = values(expected);
+  const std::vector<double> a = values_of<double>(found), b = values_of<double>(expected);
   CHECK_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     if (!(std::fabs(a[i] - b[i]) <= 1e-5 * (1 + std::fabs(b[i]))))
@@ -92,12 +78,6 @@ void same_on_both(const Symbol &symbol, const std::vector<NDArray> &args, const 
   for (size_t i = 0; i < args.size(); ++i) same("gradient", gpu.grads[i], cpu.grads[i]);
 }
 
-Symbol node(const std::string &op, const AttrMap &attrs, const std::vector<std::string> &inputs) {
-  std::vector<Symbol> variables;
-  for (const std::string &name : inputs) variables.push_back(Symbol::variable(name));
-  return Symbol::create(op, attrs, "node", {}, variables);
-}
-
 }  // namespace
 
 // ---- the state of the host; must be the first test, while no device is in use
@@ -106,7 +86,7 @@ TEST(the_hosts_context_is_restored_and_no_other_is_created) {
   const auto use = [] {
     const NDArray x = random_on(kGpu1, {8}, 1);
     const NDArray y = invoke("square", {}, {x}, {}, kGpu1)[0];
-    values(y);
+    values_of<double>(y);
     std::vector<std::shared_ptr<void>> pinned;  // more than the cache keeps
     for (int i = 0; i < 5; ++i) pinned.push_back(get_device(kGpu1)->host_memory(size_t(64) << 20));
   };
@@ -187,7 +167,7 @@ NDArray narrow_of(const Shape &shape, const std::vector<float> &numbers, Dtype d
 TEST(a_sum_of_products_of_16_bits_is_not_rounded_on_its_way) {
   for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
     const NDArray x = narrow_of({1, 4}, {2048, 1, -2048, 0}, dtype), ones = narrow_of({4, 1}, {1, 1, 1, 1}, dtype);
-    CHECK_EQ(values(invoke("dot", {}, {x, ones}, {}, kGpu0)[0])[0], 1.0);
+    CHECK_EQ(values_of<double>(invoke("dot", {}, {x, ones}, {}, kGpu0)[0])[0], 1.0);
   }
   release_invoked();
 }
@@ -202,7 +182,8 @@ TEST(a_bias_is_added_before_a_product_is_rounded_to_16_bits) {
       const NDArray w = narrow_of({int64_t(units), 2}, std::vector<float>(2 * units, 1), dtype);
       const NDArray bias = narrow_of({int64_t(units)}, std::vector<float>(units, -2048), dtype);
       const AttrMap attrs = {{"num_hidden", std::to_string(units)}};
-      for (const double y : values(invoke("FullyConnected", attrs, {x, w, bias}, {}, kGpu0)[0])) CHECK_EQ(y, 1.0);
+      for (const double y : values_of<double>(invoke("FullyConnected", attrs, {x, w, bias}, {}, kGpu0)[0]))
+        CHECK_EQ(y, 1.0);
     }
     release_invoked();
   }
@@ -247,7 +228,7 @@ TEST(arrays_without_elements_are_not_indexed) {
   };
   const NDArray nothing = NDArray::create({0, 3}, Dtype::kFloat32, kGpu0);
   const auto applied = [&](const char *op, const AttrMap &attrs, const std::vector<NDArray> &inputs) {
-    values(invoke(op, attrs, inputs, {}, kGpu0)[0]);
+    values_of<double>(invoke(op, attrs, inputs, {}, kGpu0)[0]);
   };
   CHECK_THROWS(applied("gather_nd", {}, {nothing, zeros({1, 2})}), Error, "expected elements to index");
   CHECK_THROWS(applied("take", {}, {nothing, zeros({2})}), Error, "expected elements to index");
@@ -262,7 +243,7 @@ TEST(arrays_without_elements_are_not_indexed) {
                             {}, kGpu0);
   std::string error;
   try {
-    values(codes[0]);
+    values_of<double>(codes[0]);
   } catch (const Error &e) {
     error = e.what();
   }
@@ -493,13 +474,13 @@ TEST(arrays_go_from_gpu_to_gpu_while_nobody_waits) {
   for (int seed = 0; seed < 12; ++seed) {
     seed_anew(uint64_t(seed));
     const NDArray x = random_on(kGpu0, {3000}, 1), y = random_on(kGpu1, {3000}, 2);
-    const std::vector<double> first = values(x);
+    const std::vector<double> first = values_of<double>(x);
     for (int i = 0; i < 4; ++i) {
       const NDArray next = invoke("square", {}, {x}, {}, kGpu0)[0];
       y.copy_from(next);
       x.copy_from(y);
     }
-    const std::vector<double> last = values(x);
+    const std::vector<double> last = values_of<double>(x);
     for (size_t i = 0; i < last.size(); ++i) CHECK_NEAR(last[i], std::pow(first[i], 16), 1e-5);
   }
 }
@@ -509,9 +490,10 @@ TEST(very_many_arrays_are_touched_one_after_the_other) {
   seed_anew(2);
   const NDArray x = random_on(kGpu0, {1, 36000}, 1);
   const std::vector<NDArray> parts = invoke("SliceChannel", {{"num_outputs", "36000"}}, {x}, {}, kGpu0);
-  const std::vector<double> all = values(x);
+  const std::vector<double> all = values_of<double>(x);
   CHECK_EQ(parts.size(), all.size());
-  for (const size_t i : {size_t(0), all.size() / 2, all.size() - 1}) CHECK_NEAR(values(parts[i])[0], all[i], 0);
+  for (const size_t i : {size_t(0), all.size() / 2, all.size() - 1})
+    CHECK_NEAR(values_of<double>(parts[i])[0], all[i], 0);
 }
 
 // One thread waits repeatedly while another one enqueues work and releases its arrays.
@@ -546,7 +528,7 @@ TEST(whichever_call_of_cuda_fails_it_is_an_error_and_all_goes_on_afterwards) {
         bind_on(kGpu1, node("FullyConnected", {{"num_hidden", "2"}}, {"x", "w", "b"}), {x.copy_to(kCpu), w, b});
     bound.exec->forward(true);
     bound.exec->backward({random_on(kGpu1, {4, 2}, 4)});
-    values(bound.grads[1]);
+    values_of<double>(bound.grads[1]);
   };
   pass();
   const auto fail_each_call = [&] {
@@ -601,7 +583,7 @@ TEST(the_hosts_context_and_last_error_are_as_they_were_whatever_fails) {
         look();
         bound.exec->backward({head});
         look();
-        values(bound.grads[1]);
+        values_of<double>(bound.grads[1]);
         look();
       } catch (const Error &) {
         ++num_failed;
@@ -626,10 +608,10 @@ TEST(a_device_that_breaks_says_so_and_leaves_its_arrays_marked_and_others_alone)
   CONTROL(cudasim_break_device)(3);
   CHECK_THROWS(there.exec->wait(), Error,
                "illegal memory access was encountered on gpu(3), in forward (square 'node')");
-  CHECK_THROWS(values(there.exec->outputs()[0]), Error, "illegal memory access");
-  CHECK_THROWS(values(there.exec->outputs()[0]), Error, "");
+  CHECK_THROWS(values_of<double>(there.exec->outputs()[0]), Error, "illegal memory access");
+  CHECK_THROWS(values_of<double>(there.exec->outputs()[0]), Error, "");
   CHECK_THROWS(random_on(kGpu3, {4}, 1), Error, "gpu(3)");
-  CHECK_EQ(values(here.exec->outputs()[0]).size(), size_t(64));
+  CHECK_EQ(values_of<double>(here.exec->outputs()[0]).size(), size_t(64));
 }
 
 // Host functions that the driver calls after their device has failed, or never.
@@ -661,7 +643,7 @@ TEST(a_failed_device_writes_to_no_memory_that_was_freed) {
   }
   CONTROL(cudasim_stop_device)(2, 0);
   const NDArray here = random_on(kGpu0, {4}, 1);
-  for (int i = 0; i < 200; ++i) values(here.copy_to(kCpu));  // each call lets the streams run
+  for (int i = 0; i < 200; ++i) values_of<double>(here.copy_to(kCpu));  // each call lets the streams run
   for (const auto &copied : read) CHECK(copied->bytes == std::vector<char>(1000, 'b'));
 }
 
@@ -677,109 +659,12 @@ TEST(take_in_mode_raise_has_the_error_that_it_has_on_the_cpu_and_all_goes_on_aft
     CHECK_THROWS(bound.exec->outputs()[0].wait(), Error, "indices[1]: expected 0 to 4, found 7");
     bound.args[1].copy_from(near);
     bound.exec->forward(false);
-    CHECK_EQ(values(bound.exec->outputs()[0]).size(), size_t(12));
+    CHECK_EQ(values_of<double>(bound.exec->outputs()[0]).size(), size_t(12));
   }
 }
 
-// The simulated device has the clocks and units of an H100 SXM: 66.9 Tflop/s, 3.35 TB/s.
-TEST(steps_are_shown_beside_the_rates_of_the_device) {
-  const MachineRates rates = get_device(kGpu0)->rates(1);
-  CHECK_NEAR(rates.flops_per_s / 1e12, 66.9, 0.05);
-  CHECK_NEAR(rates.narrow_flops_per_s / rates.flops_per_s, 16, 1e-9);
-  CHECK_NEAR(rates.tf32_flops_per_s / rates.flops_per_s, 8, 1e-9);
-  CHECK_NEAR(rates.bytes_per_s / 1e12, 3.352, 0.001);
-  const Bound bound = bind_on(kGpu0, node("FullyConnected", {{"num_hidden", "64"}, {"no_bias", "1"}}, {"x", "w"}),
-                              {random_on(kCpu, {1024, 1024}, 1), random_on(kCpu, {64, 1024}, 2)});
-  bound.exec->forward(false);
-  const std::string text = bound.exec->debug_text();
-  CHECK(text.find("FullyConnected 'node' by cublaslt: 134.218 MFLOP, 4.719 MB, 2.01 us by flops") != std::string::npos);
-}
-
-// A trace has the host's time of a step, which must not be compared with the least time on the device.
-TEST(a_trace_shows_the_least_time_a_device_would_take) {
-  const Bound bound = bind_on(kGpu0, node("FullyConnected", {{"num_hidden", "64"}, {"no_bias", "1"}}, {"x", "w"}),
-                              {random_on(kCpu, {1024, 1024}, 1), random_on(kCpu, {64, 1024}, 2)});
-  const auto recording = std::make_shared<Recording>(Recording::Options{});
-  recording->start();
-  for (int i = 0; i < 3; ++i) bound.exec->forward(false);
-  bound.exec->wait();
-  recording->stop();
-  double bound_ns = 0;
-  for (const SpanTotal &total : *recording->take_totals(/* by_operator */ true))
-    if (total.op == "FullyConnected") bound_ns += total.bound_ns;
-  CHECK_NEAR(bound_ns, 3 * 2 * 1024.0 * 1024 * 64 / get_device(kGpu0)->rates(1).flops_per_s * 1e9, 1e-3);
-  const std::string json = recording->json(), table = recording->table(true);
-  CHECK(json.find("\"bound\":\"flops\",\"bound_us\":2.00") != std::string::npos);
-  CHECK(json.find("cohort_machine") != std::string::npos);
-  for (const char *of_time : {"of_bound", "gflop_per_s", "gbyte_per_s"}) CHECK(json.find(of_time) == std::string::npos);
-  CHECK(table.find("FullyConnected") != std::string::npos);
-  CHECK(table.find('%') == std::string::npos);
-  CHECK(table.find("gpu(0) enqueued: the machine does 66") != std::string::npos);
-}
-
-// A B200: 75 Tflop/s, 2.25 Pflop/s at the lower clock of the tensor cores, 8 TB/s.
-TEST(the_rates_of_a_blackwell_device_are_known) {
-  const auto be = CONTROL(cudasim_set_machine);
-  const auto now = [] { return get_device(kGpu1)->rates(1); };
-  const MachineRates before = now();
-  be(100, 148, 1980000, 3996000, 8192);
-  const MachineRates rates = now();
-  be(90, 132, 1980000, 2619000, 5120);
-  CHECK_NEAR(rates.flops_per_s / 1e12, 75.0, 0.05);
-  CHECK_NEAR(rates.narrow_flops_per_s / 1e15 * 1860 / 1980, 2.25, 0.01);
-  CHECK_NEAR(rates.bytes_per_s / 1e12, 8.18, 0.01);
-  CHECK_EQ(now().flops_per_s, before.flops_per_s);
-}
-
-// From NVIDIA's data sheets; for the H100 at the highest clock of its tensor cores.
-TEST(rates_of_tf32_are_those_of_data_sheets) {
-  const auto be = CONTROL(cudasim_set_machine);
-  const auto now = [] { return get_device(kGpu1)->rates(1).tf32_flops_per_s / 1e12; };
-  CHECK_NEAR(now() * 1830 / 1980, 495, 0.5);
-  be(80, 108, 1410000, 1215000, 5120);
-  CHECK_NEAR(now(), 156, 0.1);
-  be(70, 80, 1530000, 877000, 4096);
-  CHECK_EQ(now(), 0.0);
-  be(90, 132, 1980000, 2619000, 5120);
-}
-
-// On a device so slow that products dominate the time: 256 float32 operations per microsecond.
-TEST(products_are_held_against_the_rate_of_the_units_that_make_them) {
-  const auto be = CONTROL(cudasim_set_machine);
-  be(90, 1, 1000, 2619000, 5120);
-  const auto steps = [](const Symbol &net, const Shape &data, const Shape &weight, Dtype dtype, bool tf32) {
-    ExecutorOptions options;
-    options.context = kGpu0;
-    options.compute.tf32 = tf32;
-    const std::vector<NDArray> args{random_on(kGpu0, data, 1, dtype), random_on(kGpu0, weight, 2, dtype)};
-    const auto exec = Executor::bind(net, args, std::vector<NDArray>(2), {GradReq::kNull, GradReq::kNull}, {}, options);
-    exec->forward(false);
-    return exec->debug_text();
-  };
-  const auto product = [&](Dtype dtype, bool tf32) {
-    const Symbol net = node("FullyConnected", {{"num_hidden", "64"}, {"no_bias", "1"}}, {"x", "w"});
-    return steps(net, {64, 64}, {64, 64}, dtype, tf32);
-  };
-  const auto has = [](const std::string &text, const std::string &part) {
-    return text.find(part) != std::string::npos;
-  };
-  CHECK(has(product(Dtype::kFloat32, false), " 2048.00 us by flops"));
-  CHECK(has(product(Dtype::kFloat32, true), " 256.00 us by flops"));
-  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16})
-    for (const bool tf32 : {false, true}) CHECK(has(product(dtype, tf32), " 128.00 us by flops"));
-  // Our own kernels round nothing to TF32.
-  const AttrMap each{{"kernel", "(3,3)"}, {"num_filter", "16"}, {"num_group", "16"}, {"no_bias", "1"}};
-  const auto apart = [&](bool tf32) {
-    const std::string text =
-        steps(node("Convolution", each, {"x", "w"}), {2, 16, 6, 5}, {16, 1, 3, 3}, Dtype::kFloat32, tf32);
-    return text.substr(text.find("by tiles: "));
-  };
-  CHECK_EQ(apart(true), apart(false));
-  be(90, 132, 1980000, 2619000, 5120);
-}
-
 TEST(a_forked_child_is_refused) {
-  values(random_on(kGpu0, {4}, 1));
+  values_of<double>(random_on(kGpu0, {4}, 1));
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "cuda_control.hpp"
+#include "device_arrays.hpp"
 #include "executor/executor.hpp"
 #include "executor/invoke.hpp"
 #include "plan/plan.hpp"
 #include "support/unit.hpp"
 
 using namespace cohort;
+using device_tests::values_of;
 
 namespace {
 
@@ -196,15 +198,6 @@ NDArray random_of(const Shape &shape, uint64_t seed, int steps) {
   for (float &value : values) value = std::round(value * float(steps)) / float(steps);
   array.write(values.data(), array.bytes());
   return array;
-}
-
-std::vector<float> values_of(const NDArray &array) {
-  const NDArray wide = NDArray::create(array.shape(), Dtype::kFloat32, kCpu);
-  wide.copy_from(array);
-  wide.wait();
-  std::vector<float> all(static_cast<size_t>(array.size()));
-  wide.read(all.data(), wide.bytes());
-  return all;
 }
 
 std::shared_ptr<Executor> bound(const Symbol &symbol, const ExecutorOptions &options) {

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "cuda_control.hpp"
+#include "device_arrays.hpp"
 #include "executor/executor.hpp"
 #include "executor/invoke.hpp"
 #include "support/unit.hpp"
 
 using namespace cohort;
+using device_tests::values_of;
 
 namespace {
 
@@ -30,15 +32,6 @@ NDArray random_array(int64_t count, Dtype dtype, uint64_t seed) {
   wide.write(values.data(), wide.bytes());
   array.copy_from(wide);
   return array;
-}
-
-std::vector<float> values_of(const NDArray &array) {
-  const NDArray wide = NDArray::create(array.shape(), Dtype::kFloat32, kCpu);
-  wide.copy_from(array);
-  wide.wait();
-  std::vector<float> all(static_cast<size_t>(array.size()));
-  wide.read(all.data(), wide.bytes());
-  return all;
 }
 
 void same(const std::string &what, const NDArray &found, const NDArray &expected) {

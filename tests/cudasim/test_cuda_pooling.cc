@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "cuda_control.hpp"
+#include "device_arrays.hpp"
 #include "executor/executor.hpp"
 #include "support/unit.hpp"
 
 using namespace cohort;
+using device_tests::values_of;
 
 namespace {
 
@@ -22,15 +24,6 @@ NDArray of_values(const Shape &shape, Dtype dtype, const std::vector<float> &val
   wide.write(values.data(), wide.bytes());
   array.copy_from(wide);
   return array;
-}
-
-std::vector<float> values_of(const NDArray &array) {
-  const NDArray wide = NDArray::create(array.shape(), Dtype::kFloat32, kCpu);
-  wide.copy_from(array);
-  wide.wait();
-  std::vector<float> all(static_cast<size_t>(array.size()));
-  wide.read(all.data(), wide.bytes());
-  return all;
 }
 
 // Multiples of 1/4, so that there are equal maxima and sums are exact.
