@@ -44,23 +44,37 @@ void launch(void (*kernel)(Params...), const Grid &grid, void *stream, const Arg
 #define COHORT_CHECK_VECTOR(address, bytes)
 #endif
 
-// The elements that fill 16 bytes, loaded and stored at once; addresses must be multiples of 16.
-template <typename T>
-struct alignas(16) Vector {
-  static constexpr int kSize = int(16 / sizeof(T));
-  T at[kSize];
+// N elements, loaded and stored at once; addresses must be multiples of their size.
+template <typename T, int N>
+struct alignas(N * sizeof(T)) Several {
+  static constexpr int kSize = N;
+  T at[N];
 };
+
+template <int N, typename T>
+__device__ Several<T, N> load_several(const T *from) {
+  COHORT_CHECK_VECTOR(from, N * sizeof(T));
+  return *reinterpret_cast<const Several<T, N> *>(from);
+}
+
+template <typename T, int N>
+__device__ void store_several(T *to, const Several<T, N> &elements) {
+  COHORT_CHECK_VECTOR(to, N * sizeof(T));
+  *reinterpret_cast<Several<T, N> *>(to) = elements;
+}
+
+// The elements that fill 16 bytes.
+template <typename T>
+using Vector = Several<T, int(16 / sizeof(T))>;
 
 template <typename T>
 __device__ Vector<T> load_vector(const T *from) {
-  COHORT_CHECK_VECTOR(from, sizeof(Vector<T>));
-  return *reinterpret_cast<const Vector<T> *>(from);
+  return load_several<Vector<T>::kSize>(from);
 }
 
 template <typename T>
 __device__ void store_vector(T *to, const Vector<T> &vector) {
-  COHORT_CHECK_VECTOR(to, sizeof(Vector<T>));
-  *reinterpret_cast<Vector<T> *>(to) = vector;
+  store_several(to, vector);
 }
 
 inline bool can_be_vectors(std::initializer_list<const void *> addresses) {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cuda/op/several.cuh"
+#include "cuda/op/compute_type.cuh"
 
 #ifdef __CUDACC__
 #define COHORT_UNROLL _Pragma("unroll")  // a loop over a small array that is to stay in registers

@@ -10,8 +10,8 @@
 // bits, and divisions are multiplications. Pointers to images start at the sample that holds the first place.
 #pragma once
 
+#include "cuda/op/compute_type.cuh"
 #include "cuda/op/divisor.cuh"
-#include "cuda/op/several.cuh"
 #include "kernels/convolution_sizes.hpp"
 
 namespace cohort::columns {

@@ -5,7 +5,7 @@
 
 #include "cuda/cuda_layout.hpp"
 #include "cuda/cuda_memory.hpp"
-#include "cuda/op/several.cuh"
+#include "cuda/op/compute_type.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/compute.hpp"
 #include "op/pointwise_math.hpp"
@@ -63,7 +63,7 @@ __device__ void cast_several(const From *from, To *to, int64_t i) {
 
 // Between types that are computed in float: groups of kCastSize elements, then those that remain.
 template <typename From, typename To>
-constexpr int kCastSize = kVectorSize<From> < kVectorSize<To> ? kVectorSize<From> : kVectorSize<To>;
+constexpr int kCastSize = Vector<From>::kSize < Vector<To>::kSize ? Vector<From>::kSize : Vector<To>::kSize;
 
 template <typename From, typename To>
 __global__ void cast_floats(const From *from, To *to, int64_t groups, int64_t count) {
@@ -177,7 +177,7 @@ __device__ void add_several(const Addends<T> &addends, int num_addends, T *out, 
 // out = in0 + in1 + ..., as vectors of 16 bytes, then the elements that remain. out may be any of them.
 template <typename T>
 __global__ void add_all(Addends<T> addends, int num_addends, T *out, int64_t vectors, int64_t count) {
-  constexpr int kSize = kVectorSize<T>;
+  constexpr int kSize = Vector<T>::kSize;
   const int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = first; i < vectors; i += step) add_several<kSize>(addends, num_addends, out, i);
   for (int64_t i = vectors * kSize + first; i < count; i += step) add_several<1>(addends, num_addends, out, i);
@@ -198,7 +198,7 @@ class AddAllCuda final : public Kernel {
       const bool whole = can_be_vectors({out}) && std::all_of(addends.at, addends.at + filled, [](const T *address) {
                            return can_be_vectors({address});
                          });
-      const int64_t vectors = whole ? count_ / kVectorSize<T> : 0;
+      const int64_t vectors = whole ? count_ / Vector<T>::kSize : 0;
       launch(add_all<T>, flat_grid(vectors > 0 ? vectors : count_), lane.stream, addends, filled, out, vectors, count_);
       if (num_inputs_ == 1) return;
       addends.at[0] = out;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/op/finish_sums.hpp"
 
+#include "cuda/op/compute_type.cuh"
 #include "cuda/op/divisor.cuh"
-#include "cuda/op/several.cuh"
 #include "op/activation.hpp"
 
 namespace cohort {

@@ -3,7 +3,7 @@
 // do not depend on the launch. A 16-bit gradient such as that of relu moves 6 bytes per element.
 #pragma once
 
-#include "cuda/op/several.cuh"
+#include "cuda/op/compute_type.cuh"
 #include "op/pointwise.hpp"
 
 namespace cohort::pointwise_kernels {
@@ -81,7 +81,7 @@ template <typename Functor, int kOperands, typename T>
 __global__ void apply(PointwiseArrays<T> arrays, ComputeOf<T> s, ComputeOf<T> t, int64_t vectors) {
   const int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = int64_t(gridDim.x) * blockDim.x;
   if constexpr (kInVectors<Functor>) {
-    constexpr int kSize = kVectorSize<T>;
+    constexpr int kSize = Vector<T>::kSize;
     for (int64_t i = first; i < vectors; i += step) compute<Functor, kOperands, kSize>(arrays, s, t, i);
     for (int64_t i = vectors * kSize + first; i < arrays.count; i += step) {
       compute<Functor, kOperands, 1>(arrays, s, t, i);
@@ -97,7 +97,7 @@ using Launch = void (*)(const PointwiseArrays<T> &arrays, ComputeOf<T> s, Comput
 template <typename Functor, int kOperands, typename T>
 void launch_apply(const PointwiseArrays<T> &arrays, ComputeOf<T> s, ComputeOf<T> t, void *stream) {
   const bool whole = kInVectors<Functor> && can_be_vectors({arrays.a, arrays.b, arrays.c, arrays.out});
-  const int64_t vectors = whole ? arrays.count / kVectorSize<T> : 0;
+  const int64_t vectors = whole ? arrays.count / Vector<T>::kSize : 0;
   launch(apply<Functor, kOperands, T>, flat_grid(vectors > 0 ? vectors : arrays.count), stream, arrays, s, t, vectors);
 }
 

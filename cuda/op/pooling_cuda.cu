@@ -14,8 +14,8 @@
 #include <cmath>
 
 #include "cuda/cuda_layout.hpp"
+#include "cuda/op/compute_type.cuh"
 #include "cuda/op/divisor.cuh"
-#include "cuda/op/several.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/pooling_windows.hpp"
 
@@ -554,11 +554,11 @@ class PoolingOf final : public PoolingCuda {
                                         lies_last))),
         saves_(spec.keep_for_backward && saves_maxima(spec.attrs_as<PoolingAttrs>())),
         elements_(reduce_for<T, 1>(g_, spec.attrs_as<PoolingAttrs>().pool_type)),
-        vectors_(reduce_for<T, kVectorSize<T>>(g_, spec.attrs_as<PoolingAttrs>().pool_type)) {
+        vectors_(reduce_for<T, Vector<T>::kSize>(g_, spec.attrs_as<PoolingAttrs>().pool_type)) {
     if (saves_) spec.saved_bytes = size_t(spec.outputs[0].shape.size()) * (fits_bytes(g_) ? 1 : sizeof(int32_t));
   }
   void run(const Args &args, const Lane &lane) const override {
-    const bool vectors = g_.inner % kVectorSize<T> == 0 && can_be_vectors({args.inputs[0], args.outputs[0]});
+    const bool vectors = g_.inner % Vector<T>::kSize == 0 && can_be_vectors({args.inputs[0], args.outputs[0]});
     (vectors ? vectors_ : elements_)(g_, lane, args.in<T>(0), args.out<T>(0), saves_ ? args.saved : nullptr);
   }
 
@@ -577,13 +577,13 @@ class PoolingBackwardOf final : public Kernel {
                                         lies_last))),
         kind_(kind_of(spec.attrs_as<PoolingAttrs>())),
         elements_(spread_for<T, 1>(g_, kind_)),
-        vectors_(spread_for<T, kVectorSize<T>>(g_, kind_)) {
+        vectors_(spread_for<T, Vector<T>::kSize>(g_, kind_)) {
     if (kind_ != SpreadKind::kByValue) spec.unread = {1, 2};
   }
   void run(const Args &args, const Lane &lane) const override {
     const bool by_value = kind_ == SpreadKind::kByValue;
     const T *const data = by_value ? args.in<T>(1) : nullptr, *const result = by_value ? args.in<T>(2) : nullptr;
-    const bool vectors = g_.inner % kVectorSize<T> == 0 &&
+    const bool vectors = g_.inner % Vector<T>::kSize == 0 &&
                          can_be_vectors({args.inputs[0], data, result, args.outputs[0]});  // null is aligned
     (vectors ? vectors_ : elements_)(g_, lane, args.in<T>(0), data, result,
                                      kind_ == SpreadKind::kMaximum ? args.saved : nullptr, args.out<T>(0));
