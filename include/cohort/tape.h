@@ -13,8 +13,9 @@
  * Recording. While the tape records, cohort_tape_invoke() records an operator if one of its inputs is marked or was
  * made by a recorded operator. Else the outputs are constants, as is every array that the tape does not know. Arrays
  * are known by their memory, not by their handles: another handle on an array, or one on the same elements in another
- * shape, is the same array. A part of a known array (cohort_ndarray_slice()) is refused as an input: take the part by
- * an operator, through the tape.
+ * shape, is the same array. A part of a known array (cohort_ndarray_slice(), cohort_ndarray_at()) is recorded as such
+ * when it is used: gradients flow back to its elements. An array that shares only some of its elements with a known one
+ * is refused.
  *
  * Overwriting. A recorded array must not be overwritten before the gradient has been computed from it: a call that
  * needs such an array returns COHORT_ERROR_STATE, which names the operator that recorded it. Marked arrays may be
@@ -91,11 +92,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_mark(cohort_tape *tape, c
 /**
  * Applies an operator to arrays @as cohort_operator_invoke() does, and records it.
  *
- * @param options  As for cohort_operator_invoke(), except is_train, which must be 0: the mode of the tape decides. With
- *                 the same seed a random operator may draw other numbers when it is recorded than when it is not.
+ * @param options  As for cohort_operator_invoke(), except is_train, which must be 0: the mode of the tape decides. A
+ *                 random operator draws the same numbers from the same seed whether or not it is recorded.
  * @return NULL, or an error of cohort_operator_invoke(), or
- *   COHORT_ERROR_INVALID_ARGUMENT  an input is a part of an array that the tape knows; an output is a marked array and
- *                                  the operator would be recorded
+ *   COHORT_ERROR_INVALID_ARGUMENT  an input shares only some of its elements with an array that the tape knows; an
+ *                                  output is a marked array and the operator would be recorded
  *   COHORT_ERROR_STATE             an input was overwritten after it had been recorded
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_invoke(cohort_tape *tape, const char *op,

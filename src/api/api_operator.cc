@@ -158,7 +158,10 @@ cohort_error *cohort_operator_invoke(const char *op, const char *const *keys, co
                           to_bool(set.is_train, "is_train"),
                           set.seed};
     std::vector<NDArray> made;
-    if (!out_outputs) return invoke(call, &made);
+    if (!out_outputs) {
+      invoke(call, &made);
+      return;
+    }
     ScopedHandle<cohort_arrays> results{NamedArrays()};  // made first, so that little can fail once the work is queued
     invoke(call, &made);
     NamedArrays &list = deref(results.get(), "outputs");

@@ -36,29 +36,31 @@ struct OneNodeGraph {
 OneNodeGraph graph_of(const AppliedOperator &what) {
   OneNodeGraph one;
   auto node = std::make_shared<Node>();
-  node->op = what.op;
-  node->name = what.op->name;
-  node->attrs = what.written;
-  node->parsed = what.attrs;
+  node->op = what.what.op;
+  node->name = what.what.op->name;
+  node->attrs = what.what.attrs;
+  node->parsed = what.what.parsed;
   std::vector<Graph::Input> inputs;
   for (size_t i = 0; i < what.in_shapes.size(); ++i) {
     const NodePtr input = variable_node(std::to_string(i));
-    node->inputs.push_back({input, 0});
-    inputs.push_back({int(i), 0});
     one.graph.arguments.push_back(int(i));
     one.add(input, {}, {what.in_shapes[i]}, {what.in_dtypes[i]});
+    if (i >= what.num_inputs()) continue;
+    node->inputs.push_back({input, 0});
+    inputs.push_back({int(i), 0});
   }
-  const int at = int(one.graph.nodes.size()), visible = what.op->num_visible(what.attrs);
+  const int at = int(one.graph.nodes.size());
   one.add(node, std::move(inputs), what.out_shapes, what.out_dtypes);
   const Op &identity = get_op("_copy");
-  for (int output = 0; output < visible; ++output) {
+  for (int output = 0; output < int(what.out_shapes.size()); ++output) {
+    if (!what.gives(output)) continue;
     if (!what.staged) {
       one.graph.heads.push_back({at, output});
       continue;
     }
     auto copy = std::make_shared<Node>();
     copy->op = &identity;
-    copy->name = what.op->name;
+    copy->name = node->name;
     copy->parsed = identity.parse({});
     copy->inputs = {{node, output}};
     one.graph.heads.push_back({int(one.graph.nodes.size()), 0});
@@ -70,22 +72,40 @@ OneNodeGraph graph_of(const AppliedOperator &what) {
 
 }  // namespace
 
+size_t AppliedOperator::num_inputs() const {
+  return in_shapes.size() - (what.backward && forward && forward->saves() ? 1 : 0);
+}
+
+bool AppliedOperator::gives(int output) const {
+  if (what.backward) return wanted[size_t(output)];
+  return keeps || output < what.op->num_visible(what.parsed);
+}
+
 AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads)
-    : op_(what.op->name) {
+    : op_(what.what.name()), forward_(what.forward) {
   const OneNodeGraph one = graph_of(what);
-  if (what.op->random) random_seed_ = stream_seed(0, what.in_shapes.size(), 0);
+  if (what.what.op->random) random_seed_ = stream_seed(0, what.in_shapes.size(), 0);
   PlanRequest request;
+  BackwardNode backward;
+  if (what.what.backward) {
+    if (forward_) backward.forward = forward_->plan_->keeping_kernel;
+    if (what.num_inputs() < what.in_shapes.size()) backward.saved = int(what.num_inputs());
+    backward.wanted = what.wanted;
+    request.backward = &backward;
+  }
+  request.gives_saved = what.keeps;
   request.graph = &one.graph;
   request.inferred = &one.inferred;
   request.grad_reqs.assign(what.in_shapes.size(), GradReq::kNull);
   request.devices = {device};
-  request.is_train = what.is_train;
+  request.is_train = what.what.is_train;
   request.always_updates_aux = !what.frozen;
-  request.separate_nodes = what.staged;
+  // The kernel of the backward step belongs to that of this one alone.
+  request.separate_nodes = what.staged || what.keeps || what.what.backward;
   request.num_threads = num_threads;
   plan_ = shared_plan(request);
-  const PassKind pass = what.is_train ? PassKind::kTraining : PassKind::kInference;
-  for (const int input : what.op->mutated(what.attrs, what.in_shapes.size(), pass)) mutated_.push_back(size_t(input));
+  saves_ = plan_->head_slots.size() > one.graph.heads.size();
+  for (const int input : what.what.mutated(what.num_inputs())) mutated_.push_back(size_t(input));
   for (const PlanStep &step : plan_->steps) {
     on_caller_ = on_caller_ || step.kernel->on_caller();
     for (const int slot : step.inputs) addresses_.push_back(address_of(slot));

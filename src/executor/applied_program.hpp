@@ -13,29 +13,39 @@
 #include <unordered_map>
 #include <vector>
 
+#include "op/gradient_graph.hpp"
 #include "plan/plan.hpp"
 
 namespace cohort {
 
-// Everything needed to compile one applied operator; shapes and types are complete, including those of hidden outputs.
+class AppliedProgram;
+
+// Everything needed to compile one applied operator, or the backward step of one; shapes and types are complete,
+// including those of hidden outputs.
 struct AppliedOperator {
-  const Op *op = nullptr;
-  AttrMap written;  // the attributes as text
-  Attrs attrs;      // the same attributes, parsed
-  bool is_train = false;
-  bool frozen = false;  // as in an Invocation
+  Application what;
+  bool frozen = false, keeps = false;  // as in an Invocation
   // Write no output before everything is computed, so that outputs may share memory with any input.
   bool staged = false;
   Shapes in_shapes, out_shapes;
   Dtypes in_dtypes, out_dtypes;
+  // For a backward step: the program of the forward step, if that was kept, and which outputs are computed. What the
+  // forward step saved is one more input, behind the kernel's own.
+  std::shared_ptr<const AppliedProgram> forward;
+  std::vector<bool> wanted;
+
+  size_t num_inputs() const;     // of the operator
+  bool gives(int output) const;  // whether the output goes to the caller
 };
 
 class AppliedProgram {
  public:
   AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads);
 
-  const std::string &op() const { return op_; }
-  size_t num_outputs() const { return plan_->head_slots.size(); }  // the visible ones
+  const std::string &op() const { return op_; }  // "softmax", "_backward_softmax"
+  // The visible ones; all, and then what is saved, if it keeps them; of a backward step those that are wanted.
+  size_t num_outputs() const { return plan_->head_slots.size(); }
+  bool saves() const { return saves_; }  // the last output is for the backward step alone
   const TensorSpec &output(size_t index) const { return plan_->slots[size_t(plan_->head_slots[index])].spec; }
   const std::vector<size_t> &mutated() const { return mutated_; }  // inputs that are written
   bool brief() const { return plan_->brief_forward; }
@@ -61,6 +71,8 @@ class AppliedProgram {
 
   const std::string op_;
   std::shared_ptr<const Plan> plan_;
+  const std::shared_ptr<const AppliedProgram> forward_;  // its kernel is used by this one's
+  bool saves_ = false;
   std::vector<size_t> mutated_;
   std::vector<Address> addresses_;  // step by step: inputs, outputs, scratch, saved
   size_t num_pointers_ = 0;

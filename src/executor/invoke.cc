@@ -140,25 +140,17 @@ class ImmediateStream {
 
   int num_threads() { return open_queue().queue->num_threads(); }
   void enqueue(const std::shared_ptr<AppliedCall> &call) {
-    enqueue(call, [&](const std::shared_ptr<Timeline> &by) {
-      call->arena = name_allocation([&] { return working_memory(call->program->arena_bytes()); }, "operator ",
-                                    call->program->op());
-      const Program run = call->bind();
-      call->begin(by);
-      return run;
-    });
-  }
-  // begin(timeline) registers the arrays it uses and returns the program.
-  template <typename Work, typename Begin>
-  void enqueue(const std::shared_ptr<Work> &work, Begin &&begin) {
     const OpenQueue open = this->open_queue();
     const auto enqueue_lock = open.timeline->lock_to_enqueue();
     try {
-      const Program run = begin(open.timeline);
+      call->arena = name_allocation([&] { return working_memory(call->program->arena_bytes()); }, "operator ",
+                                    call->program->op());
+      const Program run = call->bind();
+      call->begin(open.timeline);
       if (!run.brief || !open.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
-      open.queue->run(run, work);
+      open.queue->run(run, call);
     } catch (const std::exception &e) {
-      work->not_queued(e.what());
+      call->not_queued(e.what());
       throw;
     }
   }
@@ -253,8 +245,8 @@ ImmediateStreams &streams() { return per_process<ImmediateStreams>(); }
 
 // An operator applied by queued work must not be queued after work that may wait for it. Besides, a GPU's queue calls
 // the host when work is queued, and the host may apply other operators.
-bool must_run_here(bool on_caller, bool calls_host, const Context &context) {
-  return on_caller || working_queue || (calls_host && !context.on_host());
+bool must_run_here(const AppliedProgram &program, const Context &context) {
+  return program.on_caller() || working_queue || (program.stateful() && !context.on_host());
 }
 
 // ---- what may lie in one place ------------------------------------------------------------------------------------
@@ -283,19 +275,24 @@ void append(std::string *key, const T &value) {
   key->append(reinterpret_cast<const char *>(&value), sizeof value);
 }
 
-void append_array(std::string *key, const NDArray *array) {
-  if (!array) return append(key, -1);
-  const std::vector<int64_t> &lengths = array->shape().dims();
+void append_type(std::string *key, bool given, const Shape &shape, Dtype dtype) {
+  const std::vector<int64_t> &lengths = shape.dims();
+  append(key, given);
   append(key, int(lengths.size()));
-  append(key, array->dtype());
+  append(key, dtype);
   key->append(reinterpret_cast<const char *>(lengths.data()), lengths.size() * sizeof(int64_t));
+}
+
+void append_array(std::string *key, const NDArray *array) {
+  if (!array) return append(key, false);
+  append_type(key, true, array->shape(), array->dtype());
 }
 
 // The key has everything that determines the program. Attributes are in it as text, so that they are parsed once.
 void write_key(const Invocation &call, bool staged, std::string *key) {
   key->clear();
   key->append(call.op).push_back('\0');
-  key->push_back(char(call.is_train | staged << 1 | call.frozen << 2));
+  key->push_back(char(call.is_train | staged << 1 | call.frozen << 2 | call.keeps << 3));
   append(key, call.num_attrs);
   for (size_t i = 0; i < call.num_attrs; ++i) {
     for (const char *const word : {call.keys[i], call.values[i]}) key->append(word).push_back('\0');
@@ -318,9 +315,10 @@ AttrMap attributes_of(const Invocation &call) {
 }
 
 void infer(const Invocation &call, const std::vector<std::string> &names, AppliedOperator *what) {
-  const Op &op = *what->op;
+  const Op &op = *what->what.op;
+  const Attrs &attrs = what->what.parsed;
   const std::string &name = op.name;
-  what->out_shapes.resize(size_t(op.num_outputs(what->attrs)));
+  what->out_shapes.resize(size_t(op.num_outputs(attrs)));
   what->out_dtypes.assign(what->out_shapes.size(), Dtype::kNone);
   for (size_t i = 0; i < call.num_inputs; ++i) {
     what->in_shapes.push_back(call.inputs[i]->shape());
@@ -334,8 +332,8 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
   }
   try {
     for (const Shape &shape : what->in_shapes) check_size(shape, "input");
-    op.infer_shape(what->attrs, what->in_shapes, what->out_shapes);
-    op.infer_dtype(what->attrs, what->in_dtypes, what->out_dtypes);
+    op.infer_shape(attrs, what->in_shapes, what->out_shapes);
+    op.infer_dtype(attrs, what->in_dtypes, what->out_dtypes);
     for (size_t i = 0; i < what->out_shapes.size(); ++i) {
       if (what->out_dtypes[i] == Dtype::kNone) what->out_dtypes[i] = Dtype::kFloat32;
       if (!what->out_shapes[i].known()) continue;  // it depends on values, or is an error: sized_by_values() decides
@@ -365,20 +363,22 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
 
 AppliedOperator resolve_operator(const Invocation &call, bool staged) {
   AppliedOperator what;
-  what.op = &get_op(std::string(call.op));
-  const AttrMap attrs = attributes_of(call);
-  what.attrs = what.op->parse(attrs);
-  what.written = attrs;
-  what.is_train = call.is_train;
+  const Op &op = get_op(std::string(call.op));
+  what.what.op = &op;
+  what.what.attrs = attributes_of(call);
+  what.what.parsed = call.parsed ? *call.parsed : op.parse(what.what.attrs);
+  what.what.is_train = call.is_train;
   what.frozen = call.frozen;
+  what.keeps = call.keeps;
   what.staged = staged;
-  const std::string &name = what.op->name;
-  const std::vector<std::string> names = what.op->input_names(what.attrs, what.op->count_args(attrs, call.num_inputs));
+  const std::string &name = op.name;
+  const Attrs &attrs = what.what.parsed;
+  const std::vector<std::string> names = op.input_names(attrs, op.count_args(what.what.attrs, call.num_inputs));
   if (names.size() != call.num_inputs) {
     throw Error(Code::kInvalidArgument,
                 text("operator ", name, ": expected ", names.size(), " inputs, found ", call.num_inputs), name);
   }
-  const size_t visible = size_t(what.op->num_visible(what.attrs));
+  const size_t visible = size_t(op.num_visible(attrs));
   if (call.num_outputs && call.num_outputs != visible) {
     throw Error(Code::kInvalidArgument,
                 text("operator ", name, ": expected ", visible, " outputs, found ", call.num_outputs), name);
@@ -405,12 +405,12 @@ std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Immedi
 // An output of the shape that the values of the inputs determine; waits for the inputs.
 NDArray sized_by_values(const Invocation &call, const Context &where) {
   const AppliedOperator what = resolve_operator(call, false);
-  if (!has_shape_by_values(*what.op)) {
-    throw Error(Code::kShape, text("operator ", what.op->name, ": shape of an output is unknown"), what.op->name);
-  }
+  const Op &op = *what.what.op;
+  if (!has_shape_by_values(op))
+    throw Error(Code::kShape, text("operator ", op.name, ": shape of an output is unknown"), op.name);
   std::vector<NDArray> inputs;
   for (size_t i = 0; i < call.num_inputs; ++i) inputs.push_back(*call.inputs[i]);
-  return NDArray::create(shape_by_values(*what.op, what.attrs, inputs), what.out_dtypes[0], where, false);
+  return NDArray::create(shape_by_values(op, what.what.parsed, inputs), what.out_dtypes[0], where, false);
 }
 
 // The operator runs where its inputs are. Outputs must be there, too.
@@ -435,9 +435,39 @@ const Context &context_of(const Invocation &call) {
   return where;
 }
 
+// Queues the program, or runs it here. Outputs that are not given are made.
+void run(ImmediateStream &stream, const std::shared_ptr<const AppliedProgram> &program, const NDArray *const *inputs,
+         size_t num_inputs, const NDArray *const *outputs, size_t num_given, const Context &where, uint64_t seed,
+         std::vector<NDArray> *results) {
+  const size_t num_outputs = program->num_outputs();
+  const auto call = std::make_shared<AppliedCall>(program, num_inputs, num_outputs, seed);
+  for (size_t i = 0; i < num_inputs; ++i) call->set(i, *inputs[i]);
+  results->clear();
+  results->reserve(num_outputs);
+  for (size_t i = 0; i < num_outputs; ++i) {
+    if (i < num_given && outputs[i]) {
+      results->push_back(*outputs[i]);
+    } else {
+      const TensorSpec &spec = program->output(i);
+      results->push_back(name_allocation([&] { return NDArray::create(spec.shape, spec.dtype, where, false); },
+                                         "operator ", program->op()));
+    }
+    call->set(num_inputs + i, results->back());
+  }
+  if (stream.trace) log(LogLevel::kDebug, text("step: ", program->op()));
+  if (!must_run_here(*program, where)) return stream.enqueue(call);
+  call->run_here(stream.device, [&](const Step *steps, size_t count) { stream.run_here(steps, count); });
+}
+
+std::vector<const NDArray *> pointers_to(const std::vector<NDArray> &arrays) {
+  std::vector<const NDArray *> pointers;
+  for (const NDArray &array : arrays) pointers.push_back(array ? &array : nullptr);
+  return pointers;
+}
+
 }  // namespace
 
-void invoke(const Invocation &given, std::vector<NDArray> *results) {
+std::shared_ptr<const AppliedProgram> invoke(const Invocation &given, std::vector<NDArray> *results) {
   const Context where = context_of(given);
   const std::shared_ptr<ImmediateStream> stream = streams().of(where);
   Invocation asked = given;
@@ -451,99 +481,92 @@ void invoke(const Invocation &given, std::vector<NDArray> *results) {
     program = program_for(asked, *stream, false);
   }
   if (aliases_unsafely(asked, *program)) program = program_for(asked, *stream, true);
-  const size_t num_outputs = program->num_outputs();
-  const auto call = std::make_shared<AppliedCall>(program, asked.num_inputs, num_outputs, asked.seed);
-  for (size_t i = 0; i < asked.num_inputs; ++i) call->set(i, *asked.inputs[i]);
-  results->clear();
-  results->reserve(num_outputs);
-  for (size_t i = 0; i < num_outputs; ++i) {
-    if (i < asked.num_outputs && asked.outputs[i]) {
-      results->push_back(*asked.outputs[i]);
-    } else {
-      const TensorSpec &spec = program->output(i);
-      results->push_back(name_allocation([&] { return NDArray::create(spec.shape, spec.dtype, where, false); },
-                                         "operator ", program->op()));
-    }
-    call->set(asked.num_inputs + i, results->back());
+  run(*stream, program, asked.inputs, asked.num_inputs, asked.outputs, asked.num_outputs, where, asked.seed, results);
+  return program;
+}
+
+std::vector<NDArray> invoke(const Application &what, const std::vector<NDArray> &inputs,
+                            const std::vector<NDArray> &outputs, const Context &context, uint64_t seed, bool frozen,
+                            Kept *kept) {
+  std::vector<const char *> keys, values;
+  for (const auto &[key, value] : what.attrs) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
   }
-  if (stream->trace) log(LogLevel::kDebug, text("step: ", asked.op));
-  if (!must_run_here(program->on_caller(), program->stateful(), where)) return stream->enqueue(call);
-  call->run_here(stream->device, [&](const Step *steps, size_t count) { stream->run_here(steps, count); });
+  const std::vector<const NDArray *> sources = pointers_to(inputs), targets = pointers_to(outputs);
+  Invocation call;
+  call.op = what.op->name;
+  call.keys = keys.data();
+  call.values = values.data();
+  call.num_attrs = keys.size();
+  if (what.parsed.pointer()) call.parsed = &what.parsed;
+  call.inputs = sources.data();
+  call.num_inputs = sources.size();
+  call.outputs = targets.data();
+  call.num_outputs = targets.size();
+  call.context = context;
+  call.is_train = what.is_train;
+  call.seed = seed;
+  call.frozen = frozen;
+  call.keeps = kept != nullptr;
+  std::vector<NDArray> results;
+  std::shared_ptr<const AppliedProgram> program = invoke(call, &results);
+  if (!kept) return results;
+  if (program->saves()) {
+    kept->saved = std::move(results.back());
+    results.pop_back();
+  }
+  kept->program = std::move(program);
+  return results;
 }
 
 std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &inputs,
                             const std::vector<NDArray> &outputs, const Context &context, bool is_train, uint64_t seed,
                             bool frozen) {
-  std::vector<const char *> keys, values;
-  for (const auto &[key, value] : attrs) {
-    keys.push_back(key.c_str());
-    values.push_back(value.c_str());
+  Application what;
+  what.op = &get_op(op);
+  what.is_train = is_train;
+  what.attrs = attrs;
+  return invoke(what, inputs, outputs, context, seed, frozen, nullptr);
+}
+
+std::vector<NDArray> invoke_backward(const Application &what, const Kept &kept, const std::vector<NDArray> &inputs,
+                                     const std::vector<TensorType> &types, const std::vector<bool> &wanted,
+                                     const Context &where) {
+  const std::shared_ptr<ImmediateStream> stream = streams().of(where);
+  std::vector<const NDArray *> sources = pointers_to(inputs);
+  if (kept.saved) sources.push_back(&kept.saved);
+  std::string key = what.name() + '\0';
+  key.push_back(char(what.is_train));
+  append(&key, kept.program.get());  // an address that is not used again while the program made here is kept
+  append(&key, what.attrs.size());
+  for (const auto &[name, value] : what.attrs) key.append(name).append(1, '\0').append(value).append(1, '\0');
+  append(&key, sources.size());
+  for (const NDArray *const source : sources) append_array(&key, source);
+  for (size_t i = 0; i < types.size(); ++i) append_type(&key, wanted[i], types[i].shape, types[i].dtype);
+  std::shared_ptr<const AppliedProgram> program = stream->programs.find(key);
+  if (!program) {
+    AppliedOperator made;
+    made.what = what;
+    made.forward = kept.program;
+    made.wanted = wanted;
+    for (const NDArray *const source : sources) {
+      made.in_shapes.push_back(source->shape());
+      made.in_dtypes.push_back(source->dtype());
+    }
+    for (const TensorType &type : types) {
+      made.out_shapes.push_back(type.shape);
+      made.out_dtypes.push_back(type.dtype);
+    }
+    program = std::make_shared<AppliedProgram>(made, stream->device, stream->num_threads());
+    if (!program->stateful()) stream->programs.add(key, program);
   }
-  std::vector<const NDArray *> sources, targets;
-  for (const NDArray &input : inputs) sources.push_back(&input);
-  for (const NDArray &output : outputs) targets.push_back(output ? &output : nullptr);
-  std::vector<NDArray> results;
-  invoke({op, keys.data(), values.data(), keys.size(), sources.data(), sources.size(), targets.data(), targets.size(),
-          context, is_train, seed, frozen},
-         &results);
-  return results;
+  std::vector<NDArray> results, gradients;
+  run(*stream, program, sources.data(), sources.size(), nullptr, 0, where, 0, &results);
+  auto next = results.begin();
+  for (const bool is_wanted : wanted) gradients.push_back(is_wanted ? std::move(*next++) : NDArray());
+  return gradients;
 }
-
-// ---- work of others -----------------------------------------------------------------------------------------------
-
-void AppliedWork::begin(const std::shared_ptr<Timeline> &by) {
-  by_ = by.get();
-  const auto hazards = [](const NDArray &array) -> Hazards & { return array.storage()->hazards(); };
-  for (const NDArray &array : reads) hazards(array).begin_shared_read(array.range(), by);
-  for (const NDArray &array : changes) hazards(array).begin_write(array.range(), by, /* overwrites */ false);
-  for (const NDArray &array : writes) {
-    if (array.failed()) were_bad_.push_back(array);
-    hazards(array).begin_write(array.range(), by);
-  }
-}
-
-void AppliedWork::not_queued(const char *why) const {
-  for (const NDArray &array : were_bad_) array.fail(why, by_);
-}
-
-void AppliedWork::run(const Args &, const Lane &) const {
-  for (const NDArray &array : reads) array.check_written();
-  for (const NDArray &array : writes) array.clear_failure();
-}
-
-void AppliedWork::failed(const void *owner, const char *message) {
-  const auto *work = static_cast<const AppliedWork *>(owner);
-  for (const auto *list : {&work->changes, &work->writes})
-    for (const NDArray &array : *list) array.fail(message, work->by_);
-}
-
-void AppliedWork::run_here(const std::function<void(const Step *steps, size_t count)> &run) const {
-  for (const NDArray &array : reads) array.wait();
-  for (const auto *list : {&changes, &writes})
-    for (const NDArray &array : *list) array.wait_to_write();
-  try {
-    run(steps_.data() + 1, steps_.size() - 1);
-  } catch (const std::exception &e) {
-    failed(this, e.what());
-    throw;
-  }
-  for (const auto *list : {&changes, &writes})
-    for (const NDArray &array : *list) array.written();
-}
-
-void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context) {
-  const std::shared_ptr<ImmediateStream> stream = streams().of(context);
-  if (must_run_here(work->on_caller_, work->calls_host, context))
-    return work->run_here([&](const Step *steps, size_t count) { stream->run_here(steps, count); });
-  stream->enqueue(work, [&](const std::shared_ptr<Timeline> &by) {
-    work->begin(by);
-    Program program{work->steps_.data(), work->steps_.size(), work->brief, AppliedWork::failed, true};
-    program.isolated = true;
-    return program;
-  });
-}
-
-int num_applied_threads(const Context &context) { return streams().of(context)->num_threads(); }
 
 void release_invoked() noexcept {
   ImmediateStreams *const known = known_per_process<ImmediateStreams>();

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,9 +12,17 @@
 #include <vector>
 
 #include "ndarray/ndarray.hpp"
-#include "op/op.hpp"
+#include "op/gradient_graph.hpp"
 
 namespace cohort {
+
+class AppliedProgram;
+
+// Kept from an applied operator for its backward step, besides the arrays that this reads.
+struct Kept {
+  std::shared_ptr<const AppliedProgram> program;  // null: nothing was kept
+  NDArray saved;                                  // null: the kernel saves nothing
+};
 
 struct Invocation {
   std::string_view op;
@@ -34,51 +41,28 @@ struct Invocation {
   bool is_train = false;
   uint64_t seed = 0;    // of random operators: the same seed gives the same numbers
   bool frozen = false;  // training does not change auxiliary states: no gradient flows back through the operator
+  bool keeps = false;   // a backward step may follow; results are also hidden outputs and, last, what is saved for it
+  const Attrs *parsed = nullptr;  // the attributes, if the caller has parsed them
 };
 
 // Queues the work and puts the outputs, given or new, into `results`. Errors of the work are thrown when an output, or
-// an input that is written, is waited for. Thread-safe.
-void invoke(const Invocation &call, std::vector<NDArray> *results);
+// an input that is written, is waited for. Returns the program that runs. Thread-safe.
+std::shared_ptr<const AppliedProgram> invoke(const Invocation &call, std::vector<NDArray> *results);
 // The same with attributes as a map. `outputs` may be empty and have null arrays.
 std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &inputs,
                             const std::vector<NDArray> &outputs, const Context &context, bool is_train = false,
                             uint64_t seed = 0, bool frozen = false);
 
-// Work made of the caller's own kernels, queued among applied operators: the backward pass of a tape. A derived class
-// keeps everything that its steps point to. If an input was not written, the work fails and its results are marked as
-// failed.
-class AppliedWork : public Kernel {
- public:
-  std::vector<NDArray> reads, changes, writes;  // `changes` are written in place, and are among `reads`, too
-  bool brief = false;                           // too little work to wake a thread for
-  bool calls_host = false;                      // it has an operator that the host implements
-
-  void add(const Kernel &kernel, const Args &args, const WorkInfo *info = nullptr) {
-    steps_.push_back({&kernel, args, label_.c_str(), info});
-    on_caller_ = on_caller_ || kernel.on_caller();
-  }
-  void run(const Args &, const Lane &) const override;  // the first step: checks the inputs
-  void not_queued(const char *why) const;
-
- protected:
-  explicit AppliedWork(std::string label) : label_(std::move(label)) { add(*this, Args()); }
-
- private:
-  friend void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context);
-  void begin(const std::shared_ptr<Timeline> &by);
-  void run_here(const std::function<void(const Step *steps, size_t count)> &run) const;
-  static void failed(const void *owner, const char *message);
-
-  const std::string label_;
-  std::vector<Step> steps_;
-  bool on_caller_ = false;
-  std::vector<NDArray> were_bad_;  // arrays of `writes` that were marked as failed before
-  const Timeline *by_ = nullptr;   // only compared
-};
-// If a kernel runs on the caller's thread, or the caller is itself running queued work, the work is done when this
-// returns.
-void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context);
-int num_applied_threads(const Context &context);  // of kernels on this context
+// The same for an operator whose attributes may be parsed already. With `kept`, a backward step may follow: the results
+// are all outputs, hidden ones too, and *kept gets what the step needs besides arrays.
+std::vector<NDArray> invoke(const Application &what, const std::vector<NDArray> &inputs,
+                            const std::vector<NDArray> &outputs, const Context &context, uint64_t seed, bool frozen,
+                            Kept *kept);
+// Applies a backward step: `kept` is of the forward step, or empty if that was not kept. The outputs are new arrays of
+// these types on the context, null where they are not wanted.
+std::vector<NDArray> invoke_backward(const Application &what, const Kept &kept, const std::vector<NDArray> &inputs,
+                                     const std::vector<TensorType> &types, const std::vector<bool> &wanted,
+                                     const Context &context);
 
 // Ends the threads of applied operators and frees their working memory when no array is left; waits for queued work.
 // Compiled programs stay.

@@ -79,6 +79,7 @@ namespace {
 std::vector<bool> constants_of(const PlanRequest &request) {
   const Graph &graph = *request.graph;
   std::vector<bool> written(graph.nodes.size(), false), constants = request.constants;
+  if (constants.empty()) return constants;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const int v : graph.written_by(n, request.is_train ? PassKind::kTraining : PassKind::kInference))
       written[size_t(v)] = true;
@@ -116,6 +117,7 @@ class IrBuilder {
     step.inputs = inputs;
     step.inplace = node.op->inplace;
     step.elementwise = is_elementwise(*node.op);
+    step.keep_for_backward = ir_.request->gives_saved;
     if (!is_whole) step.num_inside = int(inputs.size());
     for (int output = 0; output < node.num_outputs(); ++output) {
       IrValue value;
@@ -126,6 +128,28 @@ class IrBuilder {
     const PassKind pass = ir_.request->is_train ? PassKind::kTraining : PassKind::kInference;
     for (const int k : node.op->mutated(node.parsed, inputs.size(), pass))
       ir_.values[size_t(ir_.memory(inputs[size_t(k)]))].changes = true;
+    ir_.steps.push_back(std::move(step));
+    return ir_.steps.back().outputs;
+  }
+
+  std::vector<int> add_backward(const Node &node, int n, const std::vector<int> &inputs, const Shapes &shapes,
+                                const Dtypes &dtypes) {
+    IrStep step;
+    step.kernel = "_backward_" + node.op->name;
+    step.op = node.op;
+    step.attrs = node.parsed;
+    step.node = n;
+    step.backward = true;
+    step.inputs = inputs;
+    for (size_t output = 0; output < shapes.size(); ++output) {
+      const bool wanted = ir_.request->backward->wanted[output];
+      IrValue value;
+      value.spec.shape = shapes[output];
+      value.spec.dtype = dtypes[output];
+      if (!wanted) value.location = ValueLocation::kNowhere;
+      step.like.push_back(ir_.add_value(std::move(value)));
+      step.outputs.push_back(wanted ? step.like.back() : -1);
+    }
     ir_.steps.push_back(std::move(step));
     return ir_.steps.back().outputs;
   }
@@ -189,10 +213,12 @@ Ir build(const PlanRequest &request) {
     for (const Graph::Input &input : graph.inputs[n]) {
       inputs.push_back(ir.node_values[size_t(input.node)][size_t(input.index)]);
     }
+    const Shapes &shapes = request.inferred->shapes[n];
+    const Dtypes &dtypes = request.inferred->dtypes[n];
     const bool opened = is_fused_layer(node) && !request.with_backward && !request.separate_nodes;
-    ir.node_values[n] =
-        opened ? builder.add_inside(node, int(n), inputs)
-               : builder.add(node, int(n), inputs, request.inferred->shapes[n], request.inferred->dtypes[n], true);
+    ir.node_values[n] = request.backward ? builder.add_backward(node, int(n), inputs, shapes, dtypes)
+                        : opened         ? builder.add_inside(node, int(n), inputs)
+                                         : builder.add(node, int(n), inputs, shapes, dtypes, true);
   }
   ir.num_forward = ir.steps.size();
   for (const Graph::Input &head : graph.heads) {

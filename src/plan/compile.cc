@@ -46,6 +46,7 @@ void order_gradients(Plan *plan) {
 
 // Arguments that the network writes: an update's weights, a fixed gamma.
 void find_written_arguments(const plan::Ir &ir, Plan *plan) {
+  if (ir.request->backward) return;  // the caller knows: Application::mutated()
   const Graph &graph = *ir.request->graph;
   const PassKind forward = ir.request->is_train ? PassKind::kTraining : PassKind::kInference;
   for (const plan::IrStep &step : ir.steps) {

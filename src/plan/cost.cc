@@ -28,11 +28,18 @@ Cost cost_of(const Ir &ir, const IrStep &step) {
   Cost cost;
   for (const int v : step.inputs) cost.bytes += v >= 0 ? double(ir.values[size_t(v)].spec.bytes()) : 0;
   for (const int v : step.outputs) cost.bytes += v >= 0 ? double(ir.values[size_t(v)].spec.bytes()) : 0;
+  const bool alone = ir.request->backward && step.backward;
   const IrStep &forward = step.forward_step >= 0 ? ir.steps[size_t(step.forward_step)] : step;
-  if (!step.op || !step.op->flops || (step.backward && step.forward_step < 0)) return cost;
+  if (!step.op || !step.op->flops || (step.backward && step.forward_step < 0 && !alone)) return cost;
   Shapes in, out;
-  for (const int v : forward.inputs) in.push_back(ir.values[size_t(v)].spec.shape);
-  for (size_t j = 0; j < forward.outputs.size(); ++j) {
+  // Gradients have the shapes of the forward step's inputs.
+  for (const int v : alone ? step.like : forward.inputs) in.push_back(ir.values[size_t(v)].spec.shape);
+  if (alone) {
+    if (step.op->input_names(step.attrs, int(in.size())).size() != in.size()) return cost;  // some have no gradient
+    out.resize(size_t(step.op->num_outputs(step.attrs)));
+    step.op->infer_shape(step.attrs, in, out);
+  }
+  for (size_t j = 0; !alone && j < forward.outputs.size(); ++j) {
     const int made = forward.outputs[j], v = made >= 0 || forward.like.empty() ? made : forward.like[j];
     out.push_back(v >= 0 ? ir.values[size_t(v)].spec.shape : Shape());
   }

@@ -116,6 +116,21 @@ class LayoutPass {
     return new_value(spec, device);
   }
 
+  int saved_block(const IrStep &step, size_t bytes) {
+    if (request_.backward) {
+      const int variable = request_.backward->saved;
+      return variable < 0 ? -1 : ir_.node_values[size_t(variable)][0];
+    }
+    if (step.backward) return step.forward_step >= 0 ? saved_of_[size_t(step.forward_step)] : -1;
+    const int block = new_block(bytes, step.device);
+    if (block >= 0 && request_.gives_saved) {
+      ir_.values[size_t(block)].location = ValueLocation::kOutput;
+      ir_.values[size_t(block)].index = int(ir_.heads.size());
+      ir_.heads.push_back(block);
+    }
+    return block;
+  }
+
   // Adds a finished step to the plan. A step that depends only on constants goes to the prologue, and its outputs to
   // constant memory.
   void emit(PlanStep step, bool prologue) {
@@ -268,11 +283,8 @@ class LayoutPass {
     made.repeatable = is_repeatable(step, spec);
     made.scales_loss = step.kernel == kScaleGradient;
     made.scratch = new_block(spec.scratch_bytes, step.device);
-    if (step.backward) {
-      made.saved = step.forward_step >= 0 ? saved_of_[size_t(step.forward_step)] : -1;
-    } else {
-      made.saved = saved_of_[s] = new_block(spec.saved_bytes, step.device);
-    }
+    made.saved = saved_of_[s] = saved_block(step, spec.saved_bytes);
+    if (request_.gives_saved && step.keep_for_backward) plan_.keeping_kernel = kernel_of_[s];
     const auto moved = place_outputs(step, spec, flat_layout, &made);
     made.reorder = prologue ? narrows_parameter(step) : is_cast(step);
     emit(std::move(made), prologue);
@@ -315,7 +327,9 @@ class LayoutPass {
     spec.keep_for_backward = step.keep_for_backward;
     spec.frozen = request_.is_train && !request_.always_updates_aux && !step.backward && !step.learns;
     spec.post = step.post;
-    spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
+    spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)]
+                   : request_.backward    ? request_.backward->forward
+                                          : nullptr;
     spec.num_threads = num_threads();
     if (step.op && step.op->syncs_batch) spec.num_replicas = request_.num_replicas;
     const auto said = request_.precisions.find(step.node);

@@ -32,6 +32,14 @@
 
 namespace cohort {
 
+// The graph has one node, which stands for the backward step of its operator: its inputs are those of the kernel
+// "_backward_NAME" (op/gradient_graph.hpp), its outputs the gradients.
+struct BackwardNode {
+  const Kernel *forward = nullptr;  // Plan::keeping_kernel of the forward step's plan; null: that kept nothing
+  int saved = -1;                   // the variable whose array holds what that step saved; -1: none
+  std::vector<bool> wanted;         // per output
+};
+
 struct PlanRequest {
   const Graph *graph = nullptr;
   const Inferred *inferred = nullptr;            // complete
@@ -60,6 +68,10 @@ struct PlanRequest {
   bool scales_loss = false;                     // gradients start with a factor that is known when they are computed
   size_t num_scaled_heads = 0;                  // number of last heads whose gradients already include that factor
   std::map<int, Op::Precision> precisions;      // by node, overriding the operator's: node_precisions()
+  // For one operator applied to arrays. gives_saved: a backward step may follow, in a plan of its own, so what the
+  // operator's kernel saves for it is one more output, behind the heads. backward: this is such a step.
+  bool gives_saved = false;
+  const BackwardNode *backward = nullptr;
 };
 
 // Where a value is stored.
@@ -136,7 +148,8 @@ struct Plan {
   std::vector<int> kept_outputs;                       // outputs whose values backward reads
   std::vector<GradientReport> reports;
   bool brief_forward = false, brief_backward = false;
-  bool stateful = false;  // belongs to one owner and calls the host: its work runs only on its queue
+  bool stateful = false;                   // belongs to one owner and calls the host: its work runs only on its queue
+  const Kernel *keeping_kernel = nullptr;  // PlanRequest::gives_saved: the kernel of the node
 };
 
 // The device of each node by its __ctx_group__ (index in devices); executors allocate their arrays accordingly. Throws

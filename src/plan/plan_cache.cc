@@ -24,7 +24,7 @@ class Key {
     const Graph &graph = *request.graph;
     add(request.is_train | request.with_backward << 1 | request.always_updates_aux << 2 | request.separate_nodes << 3 |
         request.scales_loss << 4 | request.backward_once << 5 | request.tf32 << 6 | request.restores << 7 |
-        request.recompute << 8);
+        request.recompute << 8 | request.gives_saved << 9);
     add(request.num_threads);
     add(request.num_replicas);
     add(request.num_scaled_heads);
@@ -205,7 +205,9 @@ std::shared_ptr<const Plan> shared_plan(const PlanRequest &request) {
   const auto is_stateful = [](const NodePtr &node) {
     return !node->is_variable() && node->op->is_stateful(node->parsed);
   };
-  if (std::any_of(nodes.begin(), nodes.end(), is_stateful)) return std::make_shared<const Plan>(compile(request));
+  // A backward step's plan depends on a kernel of another plan.
+  if (request.backward || std::any_of(nodes.begin(), nodes.end(), is_stateful))
+    return std::make_shared<const Plan>(compile(request));
   std::string key = Key(request).take();
   auto &cache = per_process<PlanCache>();
   if (std::shared_ptr<const Plan> known = cache.find(key)) return known;

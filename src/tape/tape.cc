@@ -5,8 +5,6 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "executor/invoke.hpp"
-#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
@@ -18,89 +16,6 @@ size_t offset_of(const NDArray &array) {
 bool overlap(size_t a, size_t a_bytes, size_t b, size_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
 
 TensorType type_of(const NDArray &array) { return {array.shape(), array.dtype()}; }
-
-// The types of the operator's outputs, for these inputs and the outputs that are given.
-std::vector<TensorType> infer_types(const Application &what, const std::vector<NDArray> &inputs,
-                                    const std::vector<NDArray> &outputs) {
-  const Op &op = *what.op;
-  const size_t expected = op.input_names(what.parsed, int(inputs.size())).size();
-  const size_t visible = size_t(op.num_visible(what.parsed));
-  if (inputs.size() != expected) {
-    throw Error(Code::kInvalidArgument,
-                text("operator ", op.name, ": expected ", expected, " inputs, found ", inputs.size()), op.name);
-  }
-  if (!outputs.empty() && outputs.size() != visible) {
-    throw Error(Code::kInvalidArgument,
-                text("operator ", op.name, ": expected ", visible, " outputs, found ", outputs.size()), op.name);
-  }
-  Shapes in_shapes, out_shapes(size_t(op.num_outputs(what.parsed)));
-  Dtypes in_dtypes, out_dtypes(out_shapes.size(), Dtype::kNone);
-  for (const NDArray &input : inputs) {
-    in_shapes.push_back(input.shape());
-    in_dtypes.push_back(input.dtype());
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i]) continue;
-    out_shapes[i] = outputs[i].shape();
-    out_dtypes[i] = outputs[i].dtype();
-  }
-  try {
-    op.infer_shape(what.parsed, in_shapes, out_shapes);
-    op.infer_dtype(what.parsed, in_dtypes, out_dtypes);
-  } catch (const Error &e) {
-    throw Error(e.code(), text("operator ", op.name, ": ", e.what()), op.name);
-  }
-  std::vector<TensorType> types;
-  for (size_t i = 0; i < out_shapes.size(); ++i) {
-    if (!out_shapes[i].known()) {
-      throw Error(Code::kShape, text("operator ", op.name, ": shape of output ", i, " is unknown"), op.name);
-    }
-    types.push_back({out_shapes[i], out_dtypes[i]});
-    if (i >= outputs.size() || !outputs[i]) continue;
-    if (outputs[i].shape() != out_shapes[i] || outputs[i].dtype() != out_dtypes[i]) {
-      throw Error(outputs[i].shape() != out_shapes[i] ? Code::kShape : Code::kDtype,
-                  text("operator ", op.name, ", output ", i, ": expected ", out_shapes[i], " ", out_dtypes[i],
-                       ", found ", outputs[i].shape(), " ", outputs[i].dtype()),
-                  op.name);
-    }
-  }
-  return types;
-}
-
-// The operator runs where its inputs are. Outputs must be there, too.
-const Context &context_of(const Application &what, const std::vector<NDArray> &inputs,
-                          const std::vector<NDArray> &outputs) {
-  const Context &where = inputs[0].context();
-  const auto check = [&](const NDArray &array, const char *kind, size_t index) {
-    if (!array || array.context() == where || (array.context().on_host() && where.on_host())) return;
-    throw Error(
-        Code::kDevice,
-        text("operator ", what.op->name, ": ", kind, " ", index, " is on ", array.context(), ", expected ", where),
-        what.op->name);
-  };
-  for (size_t i = 1; i < inputs.size(); ++i) check(inputs[i], "input", i);
-  for (size_t i = 0; i < outputs.size(); ++i) check(outputs[i], "output", i);
-  return where;
-}
-
-// The arrays that a kernel writes: the given ones, but new ones where none is given, or where it overlaps an input or
-// another output.
-std::vector<NDArray> arrays_to_write(const std::vector<TensorType> &types, const std::vector<NDArray> &inputs,
-                                     const std::vector<NDArray> &given, const Context &where, const Op &op) {
-  std::vector<NDArray> arrays = given;
-  arrays.resize(types.size());
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    const auto overlaps = [&](const NDArray &other) { return other && arrays[i].overlaps(other); };
-    const auto end = arrays.begin() + int64_t(i);
-    if (arrays[i] && std::none_of(inputs.begin(), inputs.end(), overlaps) &&
-        std::none_of(arrays.begin(), end, overlaps)) {
-      continue;
-    }
-    arrays[i] = name_allocation([&] { return NDArray::create(types[i].shape, types[i].dtype, where, false); },
-                                "operator ", op.name);
-  }
-  return arrays;
-}
 
 // Whether the gradient needs more of the forward pass than its visible outputs.
 bool needs_kernel(const Application &what) {
@@ -140,13 +55,53 @@ const Tape::Known *Tape::find_known(const NDArray &array, const char *what, size
     if (known.storage.expired()) continue;
     if (known.offset == offset && known.bytes == bytes && known.dtype == array.dtype()) return &known;
     if (!overlap(known.offset, known.bytes, offset, bytes) || is_stale(known)) continue;
-    throw Error(
-        Code::kInvalidArgument,
-        text(what, "[", index, "]: array ", array.shape(), " is a part of one that was recorded by ",
-             records_.at(known.edge.record).name(), "; take the part with a recorded operator (slice_axis, Reshape)"),
-        what);
+    throw Error(Code::kInvalidArgument,
+                text(what, "[", index, "]: array ", array.shape(),
+                     " shares elements with another one that was recorded by ", records_.at(known.edge.record).name()),
+                what);
   }
   return nullptr;
+}
+
+const Tape::Known *Tape::find_whole(const NDArray &array) const {
+  const auto found = known_.find(array.storage().get());
+  if (found == known_.end() || array.bytes() == 0) return nullptr;
+  const size_t offset = offset_of(array), bytes = array.bytes(), item = dtype_size(array.dtype());
+  for (const Known &known : found->second) {
+    if (known.storage.expired() || known.dtype != array.dtype() || known.bytes == bytes) continue;
+    if (offset < known.offset || offset + bytes > known.offset + known.bytes) continue;
+    if ((offset - known.offset) % item == 0 && !is_stale(known)) return &known;
+  }
+  return nullptr;
+}
+
+// Records that the array was taken from a larger one; nothing is computed.
+Tape::Tracked Tape::record_part(const Known &whole, const NDArray &part) {
+  const auto take = [&](const char *op, const AttrMap &attrs, const Tracked &from, const Shape &shape) {
+    Record made;
+    made.what.op = &get_op(op);
+    made.what.attrs = attrs;
+    made.what.parsed = made.what.op->parse(attrs);
+    made.context = part.context();
+    made.out_types = {{shape, part.dtype()}};
+    return record(std::move(made), {from}, {NDArray()}).front().edge;
+  };
+  const size_t item = dtype_size(part.dtype());
+  const Shape &shape = records_.at(whole.edge.record).out_types[size_t(whole.edge.output)].shape;
+  const std::shared_ptr<Storage> storage = part.storage();
+  Tracked from{NDArray(storage, whole.offset, shape, part.dtype()), whole.edge};
+  const size_t offset = offset_of(part) - whole.offset;
+  size_t row = shape.rank() > 0 ? whole.bytes / size_t(shape[0]) : whole.bytes;
+  if (offset % row != 0 || part.bytes() % row != 0) {  // not whole rows
+    row = item;
+    const Shape flat{int64_t(whole.bytes / item)};
+    from = {from.array.reshape(flat), take("Reshape", {{"shape", "(-1,)"}}, from, flat)};
+  }
+  std::vector<int64_t> lengths(from.array.shape().begin(), from.array.shape().end());
+  lengths[0] = int64_t(part.bytes() / row);
+  const AttrMap rows{
+      {"axis", "0"}, {"begin", std::to_string(offset / row)}, {"end", std::to_string((offset + part.bytes()) / row)}};
+  return {part, take("slice_axis", rows, from, Shape(lengths))};
 }
 
 // Whether it was overwritten after it was recorded. A variable may be.
@@ -159,6 +114,8 @@ bool Tape::is_stale(const Known &known) const {
 }
 
 Tape::Tracked Tape::track(const NDArray &array, const char *what, size_t index) {
+  if (const Known *const whole = find_whole(array))
+    return recording_ ? record_part(*whole, array) : Tracked{array, Edge()};
   const Known *known = find_known(array, what, index);
   if (!known) return {array, Edge()};
   if (is_stale(*known)) {
@@ -321,23 +278,9 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
   // As in an executor: states of a layer stay if nothing up to it has a gradient.
   const bool has_states = what.is_train && !what.mutated(inputs.size()).empty();
   const bool frozen = has_states && !(records && learns(what, inputs));
-  Arrays results;
-  std::shared_ptr<const Kept> kept;
-  if (records && needs_kernel(what)) {
-    const Context where = context_of(what, arrays, outputs);
-    const std::vector<TensorType> types = infer_types(what, arrays, outputs);
-    const KernelCall call{&what, seed,   arrays, arrays_to_write(types, arrays, outputs, where, *what.op),
-                          types, frozen, nullptr};
-    kept = kernels_.run(call, where);
-    results = call.outputs;  // hidden ones too, which gradients may read
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (!outputs[i] || outputs[i].same_memory(results[i])) continue;
-      outputs[i].copy_from(results[i]);
-      results[i] = outputs[i];
-    }
-  } else {
-    results = cohort::invoke(what.op->name, what.attrs, arrays, outputs, context, what.is_train, seed, frozen);
-  }
+  Kept kept;
+  const Arrays results =
+      cohort::invoke(what, arrays, outputs, context, seed, frozen, records && needs_kernel(what) ? &kept : nullptr);
   const size_t visible = size_t(what.op->num_visible(what.parsed));
   if (!records) {
     for (const NDArray &output : outputs) {
@@ -350,7 +293,7 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
   Record made;
   made.what = what;
   made.context = arrays[0].context();
-  made.kept = kept;
+  made.kept = std::move(kept);
   Values values = record(std::move(made), inputs, results);
   values.resize(visible);
   return values;
@@ -358,10 +301,10 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
 
 Tape::Values Tape::apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
                                   const std::vector<bool> &wanted, const Record &of) {
-  KernelCall call{&what, 0, {}, Arrays(types.size()), types, false, of.kept};
+  Arrays arrays;
   bool tracked = false;
   for (const Tracked &value : inputs) {
-    call.inputs.push_back(value.array);
+    arrays.push_back(value.array);
     tracked = tracked || value.edge.record != 0;
   }
   // It may write the caller's array, if that is a variable; else a copy, as others may read the array, too.
@@ -370,14 +313,9 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
     if (record == 0) continue;
     const auto source = records_.find(record);
     if (source != records_.end() && source->second.is_variable) continue;
-    call.inputs[size_t(i)] = cohort::invoke("_copy", {}, {call.inputs[size_t(i)]}, {}, of.context)[0];
+    arrays[size_t(i)] = cohort::invoke("_copy", {}, {arrays[size_t(i)]}, {}, of.context)[0];
   }
-  for (size_t i = 0; i < types.size(); ++i) {
-    if (!wanted[i]) continue;
-    call.outputs[i] = name_allocation(
-        [&] { return NDArray::create(types[i].shape, types[i].dtype, of.context, false); }, "operator ", what.name());
-  }
-  kernels_.run(call, of.context);
+  const Arrays results = invoke_backward(what, of.kept, arrays, types, wanted, of.context);
   if (recording_ && tracked) {
     Record made;
     made.what = what;
@@ -385,10 +323,10 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
     made.context = of.context;
     made.kept = of.kept;
     made.out_types = types;
-    return record(std::move(made), inputs, call.outputs);
+    return record(std::move(made), inputs, results);
   }
   Values values;
-  for (const NDArray &output : call.outputs) values.push_back({output, Edge()});
+  for (const NDArray &result : results) values.push_back({result, Edge()});
   return values;
 }
 

@@ -13,11 +13,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/invoke.hpp"
 #include "ndarray/ndarray.hpp"
 #include "op/gradient_graph.hpp"
 #include "plan/grad_req.hpp"
 #include "symbol/symbol.hpp"
-#include "tape/kernel_call.hpp"
 
 namespace cohort {
 
@@ -78,7 +78,7 @@ class Tape {
     std::vector<Context> in_contexts;  // of a function
     std::vector<KeptArray> inputs, outputs;
     std::vector<std::weak_ptr<Storage>> made;  // the outputs
-    std::shared_ptr<const Kept> kept;
+    Kept kept;
     std::shared_ptr<TapeFunction> function;
     bool is_variable = false;
     bool learns = false;  // a gradient flows back through it to a variable
@@ -101,6 +101,9 @@ class Tape {
   Tracked track(const NDArray &array, const char *what, size_t index);
   Values track_all(const Arrays &arrays, const char *what);
   const Known *find_known(const NDArray &array, const char *what, size_t index);
+  // The entry of a larger array that this one is a part of, or null.
+  const Known *find_whole(const NDArray &array) const;
+  Tracked record_part(const Known &whole, const NDArray &part);
   bool is_stale(const Known &known) const;
   void remember(const NDArray &array, const Edge &edge);
   // Its array was overwritten: it is a constant from here on, unless it is a variable.
@@ -127,7 +130,6 @@ class Tape {
   size_t next_sweep_ = 256;
   std::map<uint64_t, Record> records_;
   std::unordered_map<const Storage *, std::vector<Known>> known_;
-  KernelRunner kernels_;
 };
 
 }  // namespace cohort

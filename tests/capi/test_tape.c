@@ -64,6 +64,47 @@ static void backward(cohort_tape *tape, cohort_ndarray *head, int32_t retain_gra
   ok(cohort_tape_backward(tape, &head, NULL, 1, &options));
 }
 
+/* Random operators draw the same numbers from the same seed, recorded or not. */
+static void random_numbers_do_not_depend_on_recording(void **state) {
+  static const char *const keys[] = {"p", "act_type", NULL}, *const values[] = {"0.5", "rrelu", NULL};
+  static const char *const ops[] = {"Dropout", "LeakyReLU", "_shuffle"};
+  cohort_invoke_options options = COHORT_INVOKE_OPTIONS_INIT, in_training = COHORT_INVOKE_OPTIONS_INIT;
+  float x[64], alone[64], recorded[64];
+  const int64_t length = 64;
+  size_t i, k;
+
+  (void)state;
+  for (i = 0; i < 64; ++i) x[i] = (float)i - 32.5f;
+  in_training.is_train = 1;
+  for (k = 0; k < sizeof(ops) / sizeof(*ops); ++k) {
+    const size_t num = keys[k] ? 1 : 0;
+    uint64_t seed;
+
+    for (seed = 1; seed < 4; ++seed) {
+      cohort_ndarray *array = floats(x, &length, 1), *gradient = zeros(64), *output = NULL;
+      cohort_arrays *outputs = NULL;
+      cohort_tape *tape = new_tape();
+
+      options.seed = in_training.seed = seed;
+      ok(cohort_operator_invoke(ops[k], &keys[k], &values[k], num, &array, 1, NULL, 0, &in_training, &outputs));
+      ok(cohort_arrays_get(outputs, 0, &output));
+      ok(cohort_ndarray_read(output, alone, sizeof(alone)));
+      cohort_ndarray_free(output);
+      cohort_arrays_free(outputs);
+      mark(tape, array, gradient, COHORT_GRAD_WRITE);
+      ok(cohort_tape_invoke(tape, ops[k], &keys[k], &values[k], num, &array, 1, NULL, 0, &options, &outputs));
+      ok(cohort_arrays_get(outputs, 0, &output));
+      ok(cohort_ndarray_read(output, recorded, sizeof(recorded)));
+      assert_memory_equal(alone, recorded, sizeof(alone));
+      cohort_ndarray_free(output);
+      cohort_arrays_free(outputs);
+      cohort_tape_free(tape);
+      cohort_ndarray_free(array);
+      cohort_ndarray_free(gradient);
+    }
+  }
+}
+
 static void put(cohort_ndarray *array, float a, float b, float c) {
   float values[3];
 
@@ -400,7 +441,9 @@ static void arrays_are_known_by_their_memory(void **state) {
   backward(tape, square, 0);
   assert_floats(by_a, slope, 6);
   ok(cohort_ndarray_slice(a, 0, 1, &part));
-  fails(try_apply(tape, "square", NULL, NULL, part, NULL, &none), COHORT_ERROR_INVALID_ARGUMENT, "part");
+  mark(tape, a, NULL, COHORT_GRAD_NULL);
+  mark(tape, part, NULL, COHORT_GRAD_WRITE);
+  fails(try_apply(tape, "square", NULL, NULL, a, NULL, &none), COHORT_ERROR_INVALID_ARGUMENT, "shares elements");
   cohort_ndarray_free(a);
   cohort_ndarray_free(by_a);
   cohort_ndarray_free(line);
@@ -491,6 +534,23 @@ static void comes_to(cohort_tape *tape, size_t num) {
   ok(cohort_wait_all());
   for (i = 0; i < 500 && num_recorded(tape) != num; ++i) nanosleep(&pause, NULL);
   assert_int_equal(num_recorded(tape), num);
+}
+
+/* Using an array part by part for long leaves nothing behind. */
+static void parts_are_forgotten(void **state) {
+  const float x[] = {1, 2, 3};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *part = NULL;
+  int i;
+
+  (void)state;
+  mark(tape, a, NULL, COHORT_GRAD_WRITE);
+  ok(cohort_ndarray_slice(a, 1, 3, &part));
+  for (i = 0; i < 1000; ++i) cohort_ndarray_free(apply(tape, "square", part, NULL));
+  comes_to(tape, 0);
+  cohort_ndarray_free(part);
+  cohort_ndarray_free(a);
+  cohort_tape_free(tape);
 }
 
 /* A chain of 100,000 operators is differentiated and released without recursion. */
@@ -771,6 +831,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(gradients_go_where_they_are_marked),
       TEST(heads_have_gradients),
+      TEST(random_numbers_do_not_depend_on_recording),
       TEST(head_gradients_may_be_written),
       TEST(added_gradients_may_be_cleared),
       TEST(marks_are_of_whole_arrays),
@@ -781,6 +842,7 @@ int main(void) {
       TEST(arrays_are_known_by_their_memory),
       TEST(gradients_come_out_as_arrays),
       TEST(gradients_have_gradients),
+      TEST(parts_are_forgotten),
       TEST(long_chains_do_not_recurse),
       TEST(unreachable_graphs_are_released),
       TEST(functions_of_the_host_have_gradients),

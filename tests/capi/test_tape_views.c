@@ -121,11 +121,49 @@ static void many_rows_may_be_written(void **state) {
   cohort_tape_free(tape);
 }
 
+/* A slice, a row and a slice that is no whole rows of another one: gradients flow back to their elements, of a marked
+ * array and of a recorded one. */
+static void parts_are_recorded(void **state) {
+  cohort_ndarray *x = floats(SHAPE(3, 2), rows, 6), *gradient = floats(SHAPE(3, 2), FLOATS(0, 0, 0, 0, 0, 0)),
+                 *part = NULL;
+  cohort_ndarray *row = NULL, *element = NULL, *square, *output;
+  cohort_tape *tape = marked(x, gradient);
+
+  (void)state;
+  ok(cohort_ndarray_slice(x, 1, 3, &part));
+  output = square_of(tape, part);
+  ok(cohort_tape_backward(tape, &output, NULL, 1, NULL));
+  holds(gradient, 0, 0, 6, 8, 10, 12);
+  cohort_ndarray_free(output);
+  cohort_ndarray_free(part);
+
+  square = square_of(tape, x); /* x^2, of which one element is taken by way of a row, and squared again */
+  ok(cohort_ndarray_at(square, 0, &row));
+  ok(cohort_ndarray_at(row, 1, &element));
+  output = square_of(tape, element);
+  ok(cohort_tape_backward(tape, &output, NULL, 1, NULL));
+  holds(gradient, 0, 32, 0, 0, 0, 0);
+  cohort_ndarray_free(output);
+
+  ok(cohort_tape_set_recording(tape, 0, NULL)); /* a constant, as all arrays are now */
+  output = square_of(tape, row);
+  ok(cohort_tape_set_recording(tape, 1, NULL));
+  fails(cohort_tape_backward(tape, &output, NULL, 1, NULL), COHORT_ERROR_STATE, "not in a recorded graph");
+  cohort_ndarray_free(output);
+  cohort_ndarray_free(element);
+  cohort_ndarray_free(row);
+  cohort_ndarray_free(square);
+  cohort_ndarray_free(x);
+  cohort_ndarray_free(gradient);
+  cohort_tape_free(tape);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(other_rows_may_be_written),
       TEST(operators_may_write_other_rows),
       TEST(many_rows_may_be_written),
+      TEST(parts_are_recorded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -313,8 +313,7 @@ C<record> calls a function, during which operators on certain arrays are recorde
 recorded graph, and releases it.
 
 Slices, copies, casts and concatenations are recorded like operators; C<< $x->slice([0, 1]) >> is then a copy, whose C<.=>,
-C<+=> and the like write back into the array. A view of a known array that was made outside is refused as an input: make it
-inside.
+C<+=> and the like write back into the array. Gradients flow back through views of a known array that were made outside, too.
 
 A mark lasts as long as the array object it was set on; objects on the same memory, for example from C<reshape>, are the same
 array. Arrays that a gradient needs must not be overwritten before it is computed; that is an error of class C<state>. Arrays

@@ -127,12 +127,12 @@ extern "C" {
     /// - `keys`: The operator's attributes as text.
     /// - `inputs`: Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the states of an optimizer's operator) are written.
     /// - `outputs`: may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that overlap inputs or each other: the result is as if all outputs were computed first, and then written one after the other. NULL with num_outputs 0: new ones.
-    /// - `options`: may be NULL. As for cohort_operator_invoke(), except is_train, which must be 0: the mode of the tape decides. With the same seed a random operator may draw other numbers when it is recorded than when it is not.
+    /// - `options`: may be NULL. As for cohort_operator_invoke(), except is_train, which must be 0: the mode of the tape decides. A random operator draws the same numbers from the same seed whether or not it is recorded.
     /// - `out_outputs`: may be NULL. The outputs in order, given or new. NULL only if outputs are given.
     ///
     /// Returns: NULL, or an error of cohort_operator_invoke(), or
-    ///   COHORT_ERROR_INVALID_ARGUMENT  an input is a part of an array that the tape knows; an output is a marked array and
-    ///                                  the operator would be recorded
+    ///   COHORT_ERROR_INVALID_ARGUMENT  an input shares only some of its elements with an array that the tape knows; an
+    ///                                  output is a marked array and the operator would be recorded
     ///   COHORT_ERROR_STATE             an input was overwritten after it had been recorded
     pub fn cohort_tape_invoke(
         tape: *mut cohort_tape,

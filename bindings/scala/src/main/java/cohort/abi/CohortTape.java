@@ -78,13 +78,13 @@ public final class CohortTape {
     /**
      * Applies an operator to arrays as cohort_operator_invoke() does, and records it.
      * Returns: NULL, or an error of cohort_operator_invoke(), or
-     *   COHORT_ERROR_INVALID_ARGUMENT  an input is a part of an array that the tape knows; an output is a marked array and
-     *                                  the operator would be recorded
+     *   COHORT_ERROR_INVALID_ARGUMENT  an input shares only some of its elements with an array that the tape knows; an
+     *                                  output is a marked array and the operator would be recorded
      *   COHORT_ERROR_STATE             an input was overwritten after it had been recorded
      * @param keys The operator's attributes as text.
      * @param inputs Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the states of an optimizer's operator) are written.
      * @param outputs may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that overlap inputs or each other: the result is as if all outputs were computed first, and then written one after the other. NULL with num_outputs 0: new ones.
-     * @param options may be NULL. As for cohort_operator_invoke(), except is_train, which must be 0: the mode of the tape decides. With the same seed a random operator may draw other numbers when it is recorded than when it is not.
+     * @param options may be NULL. As for cohort_operator_invoke(), except is_train, which must be 0: the mode of the tape decides. A random operator draws the same numbers from the same seed whether or not it is recorded.
      * @param out_outputs may be NULL. The outputs in order, given or new. NULL only if outputs are given.
      */
     public static native long cohort_tape_invoke(long tape, String op, Pointer keys, Pointer values, long num_attrs, long[] inputs, long num_inputs, long[] outputs, long num_outputs, Structs.InvokeOptions options, long[] out_outputs);
