@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "base/settings.hpp"
+#include "plan/bound_step.hpp"
 #include "plan/plan_cache.hpp"
 
 namespace cohort {
@@ -112,7 +113,7 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
     for (const int slot : step.outputs) addresses_.push_back(address_of(slot));
     addresses_.push_back(address_of(step.scratch));
     addresses_.push_back(address_of(step.saved));
-    num_pointers_ += step.inputs.size() + step.outputs.size();
+    num_pointers_ += count_pointers(step);
   }
   if (!trace_enabled("plan")) return;
   for (const PlanStep &step : plan_->steps) {
@@ -129,7 +130,7 @@ AppliedProgram::Address AppliedProgram::address_of(int index) const {
 void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena, RandomStream *random, Step *steps,
                           void **pointers) const {
   const Address *next = addresses_.data();
-  const auto resolve = [&]() -> void * {
+  const auto resolve = [&](int) -> void * {
     const Address address = *next++;
     switch (address.location) {
       case ValueLocation::kArgument:
@@ -143,15 +144,9 @@ void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena
     }
   };
   for (const PlanStep &step : plan_->steps) {
-    Step made{step.kernel.get(), {}, step.label.c_str(), step.info.get()};
-    made.args.inputs = pointers;
-    for (size_t i = 0; i < step.inputs.size(); ++i) *pointers++ = resolve();
-    made.args.outputs = pointers;
-    for (size_t i = 0; i < step.outputs.size(); ++i) *pointers++ = resolve();
-    made.args.scratch = resolve();
-    made.args.saved = resolve();
-    made.args.random = random;
-    *steps++ = made;
+    *steps = bound_step(step, pointers, resolve);
+    steps++->args.random = random;
+    pointers += count_pointers(step);
   }
 }
 

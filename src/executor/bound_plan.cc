@@ -111,7 +111,7 @@ BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, bool is_train, const Boun
   for (const PlanStep &step : plan_->prologue) constants_.push_back(make_constant(step));
   size_t count = 0;
   for (const auto *list : {&plan_->prologue, &plan_->steps}) {
-    for (const PlanStep &step : *list) count += step.inputs.size() + step.outputs.size();
+    for (const PlanStep &step : *list) count += count_pointers(step);
   }
   pointers_.resize(count);
   segments_ = cut_segments(*plan_, arena_index_.size() > 1 && arrays_overlap());
@@ -262,20 +262,12 @@ void BoundPlan::resolve() {
   for (const SharedArenas::DeviceArena &on : arenas_->devices) on.queue->finish();
   for (Replays *replays : {&replays_, &prologue_replays_})  // keeps the entries, so that later passes allocate none
     for (auto &[steps, replay] : *replays) replay.reset();
-  size_t next = 0;
+  void **next = pointers_.data();
   auto fill = [&](const std::vector<PlanStep> &list, std::vector<Step> *out) {
     out->clear();
     for (const PlanStep &step : list) {
-      Step made;
-      made.kernel = step.kernel.get();
-      made.label = step.label.c_str();
-      made.info = step.info.get();
-      made.args.inputs = pointers_.data() + next;
-      for (int slot : step.inputs) pointers_[next++] = address(slot);
-      made.args.outputs = pointers_.data() + next;
-      for (int slot : step.outputs) pointers_[next++] = address(slot);
-      made.args.scratch = address(step.scratch);
-      made.args.saved = address(step.saved);
+      Step made = bound_step(step, next, [this](int slot) { return address(slot); });
+      next += count_pointers(step);
       if (step.scales_loss) made.args.numbers = arrays_.loss_scale.get();
       made.args.random = &arrays_.random->at(size_t(step.node));
       out->push_back(made);

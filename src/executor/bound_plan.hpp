@@ -14,7 +14,7 @@
 #include "executor/replicas.hpp"
 #include "executor/segments.hpp"
 #include "ndarray/queue_copy.hpp"
-#include "plan/plan.hpp"
+#include "plan/bound_step.hpp"
 
 namespace cohort {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/small_array.hpp"
+#include "plan/bound_step.hpp"
 #include "plan/ir.hpp"
 #include "plan/node_compiler.hpp"
 
@@ -85,19 +86,12 @@ class PlannedSubprogram final : public Subprogram {
     const auto pointer = [&](int slot) { return slot < 0 ? nullptr : address(plan_.slots[size_t(slot)], arrays); };
     for (size_t s = begin; s < end; ++s) {
       const PlanStep &step = steps[s];
-      const size_t num_inputs = step.inputs.size();
-      SmallArray<void *, 24> pointers(num_inputs + step.outputs.size());
-      for (size_t i = 0; i < num_inputs; ++i) pointers[i] = pointer(step.inputs[i]);
-      for (size_t j = 0; j < step.outputs.size(); ++j) pointers[num_inputs + j] = pointer(step.outputs[j]);
-      Args args;
-      args.inputs = pointers.data();
-      args.outputs = pointers.data() + num_inputs;
-      args.scratch = pointer(step.scratch);
-      args.saved = pointer(step.saved);
-      args.random = arrays.random ? arrays.random + step.node : nullptr;
+      SmallArray<void *, 24> pointers(count_pointers(step));
+      Step bound = bound_step(step, pointers.data(), pointer);
+      bound.args.random = arrays.random ? arrays.random + step.node : nullptr;
       try {
-        const WorkSpan span(step.info.get());
-        step.kernel->run(args, lane);
+        const WorkSpan span(bound.info);
+        bound.kernel->run(bound.args, lane);
       } catch (const Error &e) {
         throw Error(e.code(), text(step.label, ": ", e.what()), e.subject());
       }
