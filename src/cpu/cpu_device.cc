@@ -65,13 +65,7 @@ std::shared_ptr<Memory> CpuDevice::obtain(size_t bytes) {
 
 // Kernels of src/cpu register changes of layout as an operator with one input and one output.
 std::unique_ptr<Kernel> CpuDevice::make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) {
-  StepSpec spec;
-  spec.op = "_reorder";
-  spec.inputs = {from};
-  spec.outputs = {to};
-  spec.constant = {false};
-  spec.wanted = {true};
-  spec.num_threads = num_threads;
+  StepSpec spec = StepSpec::of("_reorder", nullptr, {from}, {to}, num_threads);
   return make_kernel(spec);
 }
 

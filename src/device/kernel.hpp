@@ -155,6 +155,20 @@ struct StepSpec {
   std::vector<int> unread;
   int num_threads = 1;
 
+  // A step that wants all its outputs and has no constant inputs.
+  static StepSpec of(std::string op, std::shared_ptr<const void> attrs, std::vector<TensorSpec> inputs,
+                     std::vector<TensorSpec> outputs, int num_threads) {
+    StepSpec spec;
+    spec.op = std::move(op);
+    spec.attrs = std::move(attrs);
+    spec.constant.assign(inputs.size(), false);
+    spec.inputs = std::move(inputs);
+    spec.wanted.assign(outputs.size(), true);
+    spec.outputs = std::move(outputs);
+    spec.num_threads = num_threads;
+    return spec;
+  }
+
   template <typename A>
   const A &attrs_as() const {
     return *static_cast<const A *>(attrs.get());
@@ -195,7 +209,8 @@ class KernelEntry {
   KernelEntry &operator=(const KernelEntry &) = delete;
 
   // ---- for registration; each returns the entry
-  KernelEntry &named(const char *name) { return name_ = name, *this; }  // unique among the kernels of its operator
+  // Written for speed, by this way or with this library. The name is unique among the kernels of its operator.
+  KernelEntry &named(const char *name) { return name_ = name, tuned_ = true, *this; }
   // Allowed types of the first input, or of the first output; inference determines the rest.
   KernelEntry &dtypes(DtypeSet set) { return dtypes_ = set, typed_ = Typed::kFirstInput, *this; }
   KernelEntry &output_dtypes(DtypeSet set) { return dtypes_ = set, typed_ = Typed::kFirstOutput, *this; }
@@ -211,6 +226,7 @@ class KernelEntry {
 
   const std::string &op() const { return op_; }
   const std::string &name() const { return name_; }
+  bool is_tuned() const { return tuned_; }
   bool reads_layouts() const { return any_layout_; }
   bool takes(Dtype dtype) const { return dtypes_.empty() || dtypes_.has(dtype); }  // in at least one step
   int preference() const { return preference_; }
@@ -224,6 +240,7 @@ class KernelEntry {
   const std::string op_;
   const KernelFactory make_;
   std::string name_ = "plain";
+  bool tuned_ = false;
   DtypeSet dtypes_;  // empty: any
   enum class Typed : uint8_t { kFirstInput, kFirstOutput, kAll } typed_ = Typed::kFirstInput;
   bool any_layout_ = false;

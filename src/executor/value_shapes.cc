@@ -19,22 +19,19 @@ std::shared_ptr<Device> host() { return get_device(Context{DeviceType::kCpu, 0})
 bool has_shape_by_values(const Op &op) { return !host()->kernels().candidates("_shape_" + op.name).empty(); }
 
 Shape shape_by_values(const Op &op, const Attrs &attrs, const std::vector<NDArray> &inputs) {
-  StepSpec spec;
-  spec.op = "_shape_" + op.name;
-  spec.attrs = attrs.pointer();
-  spec.constant.assign(inputs.size(), false);
+  std::vector<TensorSpec> types;
   std::vector<void *> addresses;
   std::vector<NDArray> here;
   for (const NDArray &input : inputs) {
     here.push_back(input.on_host());
     here.back().wait();
-    spec.inputs.push_back({input.shape(), input.dtype(), nullptr});
+    types.push_back({input.shape(), input.dtype(), nullptr});
     addresses.push_back(here.back().data());
   }
   int64_t axes[1 + kMaxAxes] = {};
   void *output = axes;
-  spec.outputs = {{Shape{1 + kMaxAxes}, Dtype::kInt64, nullptr}};
-  spec.wanted = {true};
+  StepSpec spec = StepSpec::of("_shape_" + op.name, attrs.pointer(), std::move(types),
+                               {{Shape{1 + kMaxAxes}, Dtype::kInt64, nullptr}}, 1);
   Args args;
   args.inputs = addresses.data();
   args.outputs = &output;

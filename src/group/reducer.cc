@@ -38,13 +38,7 @@ std::unique_ptr<Kernel> make_kernel(const char *op, const Worker &worker, Dtype 
   in.shape = out.shape = Shape{length};
   in.dtype = from;
   out.dtype = to;
-  StepSpec spec;
-  spec.op = op;
-  spec.inputs.assign(num_inputs, in);
-  spec.constant.assign(num_inputs, false);
-  spec.outputs.assign(1, out);
-  spec.wanted.assign(1, true);
-  spec.num_threads = worker.num_threads;
+  StepSpec spec = StepSpec::of(op, nullptr, std::vector<TensorSpec>(num_inputs, in), {out}, worker.num_threads);
   std::unique_ptr<Kernel> kernel = get_device(worker.context)->make_kernel(spec);
   if (spec.scratch_bytes > 0) throw Error(Code::kInternal, text(op, " wants scratch memory"));
   return kernel;

@@ -44,14 +44,7 @@ TensorSpec UpdateKernel::tensor(const Shape &shape, Dtype dtype) const {
 
 std::unique_ptr<Kernel> UpdateKernel::make(const std::string &op, std::shared_ptr<const void> attrs,
                                            std::vector<TensorSpec> inputs, TensorSpec output) {
-  StepSpec spec;
-  spec.op = op;
-  spec.attrs = std::move(attrs);
-  spec.constant.assign(inputs.size(), false);
-  spec.inputs = std::move(inputs);
-  spec.outputs.push_back(std::move(output));
-  spec.wanted.push_back(true);
-  spec.num_threads = num_threads_;
+  StepSpec spec = StepSpec::of(op, std::move(attrs), std::move(inputs), {std::move(output)}, num_threads_);
   std::unique_ptr<Kernel> kernel = device_->make_kernel(spec);
   if (spec.scratch_bytes > 0 && (!scratch_ || scratch_->bytes() < spec.scratch_bytes)) {
     scratch_ = device_->allocate(spec.scratch_bytes);

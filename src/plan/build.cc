@@ -53,19 +53,25 @@ void Ir::drop_steps(const std::vector<bool> &dropped) {
   num_forward = forward;
 }
 
-StepSpec Ir::spec_of(const IrStep &step) const {
-  StepSpec spec;
-  spec.op = step.kernel;
-  spec.attrs = step.attrs.pointer();
+StepSpec Ir::spec_of(const IrStep &step, const std::vector<int> &inputs) const {
+  std::vector<TensorSpec> in, out;
+  for (const int v : inputs) in.push_back(values[size_t(v)].spec);
+  for (size_t j = 0; j < step.outputs.size(); ++j) {
+    const int v = step.outputs[j];
+    out.push_back(v >= 0 ? values[size_t(v)].spec : TensorSpec());
+    if (v >= 0 || step.like.empty()) continue;
+    out.back() = values[size_t(step.like[j])].spec;  // the kernel gets the shape of an output even if it is not wanted
+    out.back().layout = nullptr;
+  }
+  StepSpec spec = StepSpec::of(step.kernel, step.attrs.pointer(), std::move(in), std::move(out), request->num_threads);
+  for (size_t j = 0; j < step.outputs.size(); ++j) spec.wanted[j] = step.outputs[j] >= 0;
   spec.is_train = request->is_train;
   spec.keep_for_backward = step.keep_for_backward;
+  spec.frozen = request->is_train && !request->always_updates_aux && !step.backward && !step.learns;
   if (step.op && step.op->syncs_batch) spec.num_replicas = request->num_replicas;
+  const auto said = request->precisions.find(step.node);
+  spec.tf32 = request->tf32 && (said == request->precisions.end() || said->second != Op::Precision::kOwn);
   spec.post = step.post;
-  for (int v : step.inputs) spec.inputs.push_back(values[size_t(v)].spec);
-  for (int v : step.outputs) {
-    spec.wanted.push_back(v >= 0);
-    spec.outputs.push_back(v >= 0 ? values[size_t(v)].spec : TensorSpec());
-  }
   return spec;
 }
 

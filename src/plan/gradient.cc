@@ -138,6 +138,7 @@ class GradientPass {
     const int cast = ir_.add_like(like);
     ir_.values[size_t(cast)].device = ir_.values[size_t(ir_.root(from))].device;
     IrStep &step = add_step(kCastCopy, node, ir_.values[size_t(cast)].device);
+    step.casts = true;
     step.inputs = {from};
     step.outputs = {cast};
     return cast;

@@ -43,6 +43,7 @@ struct IrStep {
   bool learns = false;
   int num_inside = -1;    // for a step inside its node: number of its inputs
   bool inserted = false;  // added by the plan between nodes: monitors do not see its gradients
+  bool casts = false;     // added by the plan, only converts to another type
   std::string also;       // for the label of a fused step: what it computes for other nodes
 };
 
@@ -114,7 +115,10 @@ struct Ir {
     const auto on_host = [this](int device) { return request->devices[size_t(device)]->context().on_host(); };
     return on_host(to) && !on_host(from) ? from : to;
   }
-  StepSpec spec_of(const IrStep &step) const;  // the spec by which kernels accept or refuse the step
+  // The spec by which kernels accept or refuse the step; the layout pass completes it. `inputs`: values in the place of
+  // the step's own.
+  StepSpec spec_of(const IrStep &step) const { return spec_of(step, step.inputs); }
+  StepSpec spec_of(const IrStep &step, const std::vector<int> &inputs) const;
   const KernelTable &kernels(const IrStep &step) const;
   // Whether the step's device has a kernel for the step as it is; constructs nothing.
   bool has_kernel(const IrStep &step) const;

@@ -80,11 +80,6 @@ class LayoutPass {
            ir_.values[size_t(step.outputs[0])].device == ir_.values[size_t(step.inputs[0])].device;
   }
 
-  // True for casts that the plan inserted.
-  static bool is_cast(const IrStep &step) {
-    return step.kernel == kCastCopy || (step.inserted && step.op && step.op->name == "Cast");
-  }
-
   bool runs_in_prologue(const IrStep &step) const {
     if (request_.separate_nodes) return false;
     if (request_.is_train || request_.with_backward) return narrows_parameter(step);
@@ -248,7 +243,12 @@ class LayoutPass {
 
     PlanStep made;
     made.label = ir_.label_of(step);
-    StepSpec spec = spec_of(step, inputs);
+    StepSpec spec = ir_.spec_of(step, inputs);
+    spec.num_threads = num_threads();
+    for (size_t i = 0; i < inputs.size(); ++i) spec.constant[i] = is_constant(inputs[i]);
+    spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)]
+                   : request_.backward    ? request_.backward->forward
+                                          : nullptr;
     const NodeCompiler compiler(ir_.node(step.node), request_.devices[size_t(step.device)], &plan_.num_inner_steps);
     spec.subgraphs = &compiler;
     if (backward_of_[s] >= 0) {
@@ -282,11 +282,12 @@ class LayoutPass {
     if (spec.share_bytes > 0) made.share_kernel = kernel_of_[s], made.share_bytes = spec.share_bytes;
     made.repeatable = is_repeatable(step, spec);
     made.scales_loss = step.kernel == kScaleGradient;
+    made.sums_gradients = step.kernel == kSumGradients;
     made.scratch = new_block(spec.scratch_bytes, step.device);
     made.saved = saved_of_[s] = saved_block(step, spec.saved_bytes);
     if (request_.gives_saved && step.keep_for_backward) plan_.keeping_kernel = kernel_of_[s];
     const auto moved = place_outputs(step, spec, flat_layout, &made);
-    made.reorder = prologue ? narrows_parameter(step) : is_cast(step);
+    made.reorder = prologue ? narrows_parameter(step) : step.casts;
     emit(std::move(made), prologue);
     for (const auto &[from, to] : moved) {
       add_reorder(from, to, step.node, step.device);
@@ -319,33 +320,6 @@ class LayoutPass {
     return dynamic_cast<const RestoringKernel *>(kernel);
   }
 
-  StepSpec spec_of(const IrStep &step, const std::vector<int> &inputs) const {
-    StepSpec spec;
-    spec.op = step.kernel;
-    spec.attrs = step.attrs.pointer();
-    spec.is_train = request_.is_train;
-    spec.keep_for_backward = step.keep_for_backward;
-    spec.frozen = request_.is_train && !request_.always_updates_aux && !step.backward && !step.learns;
-    spec.post = step.post;
-    spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)]
-                   : request_.backward    ? request_.backward->forward
-                                          : nullptr;
-    spec.num_threads = num_threads();
-    if (step.op && step.op->syncs_batch) spec.num_replicas = request_.num_replicas;
-    const auto said = request_.precisions.find(step.node);
-    spec.tf32 = request_.tf32 && (said == request_.precisions.end() || said->second != Op::Precision::kOwn);
-    for (int v : inputs) {
-      spec.inputs.push_back(ir_.values[size_t(v)].spec);
-      spec.constant.push_back(is_constant(v));
-    }
-    for (size_t j = 0; j < step.outputs.size(); ++j) {
-      const int v = step.outputs[j];
-      spec.wanted.push_back(v >= 0);
-      spec.outputs.push_back(v >= 0 ? ir_.values[size_t(v)].spec : spec_of_unwanted(step, j));
-    }
-    return spec;
-  }
-
   // Gives the outputs the layouts in which the kernel writes them. Outputs visible to the user must be row-major: such
   // an output is produced separately, and the pair (as produced, as required) is returned.
   std::vector<std::pair<int, int>> place_outputs(const IrStep &step, const StepSpec &spec, const LayoutPtr &flat_layout,
@@ -367,13 +341,6 @@ class LayoutPass {
       moved.emplace_back(made->outputs.back(), v);
     }
     return moved;
-  }
-
-  // The kernel gets the shape of an output even if it is not wanted.
-  TensorSpec spec_of_unwanted(const IrStep &step, size_t output) const {
-    TensorSpec spec = ir_.values[size_t(step.like.at(output))].spec;
-    spec.layout = nullptr;
-    return spec;
   }
 
   static void flatten(StepSpec *spec) {

@@ -175,7 +175,7 @@ class MemoryPass {
       is_no_value(step.outputs[0]);
     }
     for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
-      if (!step->reorder && step->info->op != kSumGradients) continue;
+      if (!step->reorder && !step->sums_gradients) continue;
       if (!of_gradient[size_t(ir_.root(step->outputs[0]))]) continue;
       for (const int v : step->inputs) {
         const int root = ir_.root(v);

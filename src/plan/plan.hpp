@@ -112,6 +112,7 @@ struct PlanStep {
   std::vector<std::pair<int, int>> inplace;  // (input, output) pairs that may share memory
   bool repeatable = false;                   // its kernel is cheap and may run again
   bool scales_loss = false;                  // its numbers are the loss scale
+  bool sums_gradients = false;               // adds up the gradients of one value
   const Kernel *share_kernel = nullptr;  // combines results across devices: the kernel whose publish_share() runs first
   size_t share_bytes = 0;
   std::unique_ptr<Kernel> restorer;  // recomputes its first output; or null

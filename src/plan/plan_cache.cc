@@ -21,34 +21,39 @@ namespace {
 class Key {
  public:
   explicit Key(const PlanRequest &request) {
-    const Graph &graph = *request.graph;
-    add(request.is_train | request.with_backward << 1 | request.always_updates_aux << 2 | request.separate_nodes << 3 |
-        request.scales_loss << 4 | request.backward_once << 5 | request.tf32 << 6 | request.restores << 7 |
-        request.recompute << 8 | request.gives_saved << 9);
-    add(request.num_threads);
-    add(request.num_replicas);
-    add(request.num_scaled_heads);
-    add(request.compute_dtype);
-    add_map(request.precisions);
-    add(request.ranges.size());
-    for (const std::vector<ValueRange> &of_node : request.ranges) {
+    // All fields: one that is added does not compile until it is named here, and then has to be in the key.
+    const auto &[graph, inferred, grad_reqs, devices, group_devices, fixed_devices, constants, same_memory, is_train,
+                 with_backward, backward_once, recompute, restores, always_updates_aux, separate_nodes, num_threads,
+                 num_replicas, compute_dtype, tf32, ranges, scales_loss, num_scaled_heads, precisions, gives_saved,
+                 backward] = request;
+    for (const bool flag : {is_train, with_backward, backward_once, recompute, restores, always_updates_aux,
+                            separate_nodes, tf32, scales_loss, gives_saved, backward != nullptr}) {
+      add(flag);
+    }
+    add(num_threads);
+    add(num_replicas);
+    add(num_scaled_heads);
+    add(compute_dtype);
+    add_map(precisions);
+    add(ranges.size());
+    for (const std::vector<ValueRange> &of_node : ranges) {
       add(of_node.size());
       for (const ValueRange &range : of_node) add(range.low), add(range.high);
     }
-    for (const std::shared_ptr<Device> &device : request.devices) {
+    for (const std::shared_ptr<Device> &device : devices) {
       // Host devices are interchangeable; a plan for any other device is for that one only.
       add(device->context().on_host() ? nullptr : device.get());
     }
-    add_map(request.group_devices);
-    add_map(request.fixed_devices);
-    add_list(request.grad_reqs);
-    add(request.constants.size());
-    for (const bool constant : request.constants) bytes_.push_back(char(constant));
-    add_list(request.same_memory);
-    add_list(graph.arguments);
-    add_list(graph.auxiliary);
-    add_list(graph.heads);
-    for (size_t n = 0; n < graph.nodes.size(); ++n) add_node(*graph.nodes[n], graph.inputs[n], request.inferred, n);
+    add_map(group_devices);
+    add_map(fixed_devices);
+    add_list(grad_reqs);
+    add(constants.size());
+    for (const bool constant : constants) add(constant);
+    add_list(same_memory);
+    add_list(graph->arguments);
+    add_list(graph->auxiliary);
+    add_list(graph->heads);
+    for (size_t n = 0; n < graph->nodes.size(); ++n) add_node(*graph->nodes[n], graph->inputs[n], inferred, n);
   }
   std::string take() { return std::move(bytes_); }
 

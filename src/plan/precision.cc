@@ -61,7 +61,7 @@ class PrecisionPass {
     step.attrs = cast.attrs;
     step.node = reader.node;
     step.device = ir_.values[size_t(from)].device;
-    step.inserted = true;
+    step.inserted = step.casts = true;
     step.inputs = {from};
     step.outputs = {to};
     ir_.steps.push_back(std::move(step));
@@ -177,15 +177,13 @@ class PrecisionPass {
     for (size_t j = 0; j < out.size(); ++j) spec.outputs[j].dtype = out[j];
     const KernelEntry *const after = ir_.kernels(step).find(spec);
     if (!before || !after) return false;
-    const bool is_plain = after->name() == "plain";
-    if (!is_forced(step) && is_plain && (before->name() != "plain" || precision_of(step) == Op::Precision::kNarrow)) {
-      return false;  // nothing to gain
-    }
+    const bool gains = after->is_tuned() || (!before->is_tuned() && precision_of(step) != Op::Precision::kNarrow);
+    if (!is_forced(step) && !gains) return false;
     if (!ir_.request->with_backward || step.op->gradient_of(step.attrs).kind != Gradient::Kind::kKernel) return true;
     const std::vector<const KernelEntry *> &back = ir_.kernels(step).candidates("_backward_" + step.kernel);
     const auto narrow =
         std::find_if(back.begin(), back.end(), [this](const KernelEntry *entry) { return entry->takes(type_); });
-    return narrow != back.end() && (narrow == back.begin() || (*narrow)->name() != "plain");
+    return narrow != back.end() && (narrow == back.begin() || (*narrow)->is_tuned());
   }
 
   bool refuse(const IrStep &step) const {
