@@ -38,7 +38,7 @@ void check_loss_scale(double value, const char *what) {
 void refuse_unscaled(const Graph &graph) {
   for (const auto &node : graph.nodes) {
     if (node->is_variable()) continue;
-    if (node->op->name == "IdentityAttachKLSparseReg") refuse(*node, "its penalty");
+    if (node->op->adds_penalty) refuse(*node, "its penalty");
     for (const auto &inside : node->subgraphs) refuse_losses(inside->graph());
   }
 }

@@ -164,6 +164,7 @@ struct Op {
 
   std::function<Gradient(const Attrs &)> gradient;  // empty: Kind::kNone
   bool loss = false;                                // starts a gradient itself; see is_loss()
+  bool adds_penalty = false;                        // its gradient has a term that no factor of head gradients reaches
   bool view = false;  // output 0 is input 0 in another shape, without work or copy (Reshape, Flatten)
   std::vector<std::pair<int, int>> inplace;           // (input, output) pairs that may share memory
   std::vector<std::pair<int, int>> backward_inplace;  // likewise for the backward kernel
@@ -371,6 +372,7 @@ class OpBuilder {
     return op_.gradient = [fn](const Attrs &a) { return fn(a.get<A>()); }, *this;
   }
   OpBuilder &loss() { return op_.loss = true, *this; }
+  OpBuilder &adds_penalty() { return op_.adds_penalty = true, *this; }
   OpBuilder &view() { return op_.view = true, *this; }
   OpBuilder &inplace(int input, int output) { return op_.inplace.emplace_back(input, output), *this; }
   OpBuilder &backward_inplace(int input, int output) { return op_.backward_inplace.emplace_back(input, output), *this; }

@@ -34,6 +34,7 @@ COHORT_OPERATOR(IdentityAttachKLSparseReg, SparseRegularizerAttrs)
     })
     .mutates({1})
     .gradient(Gradient::by_kernel({0}).beside_forward())
+    .adds_penalty()
     .names_only_input();
 
 }  // namespace
