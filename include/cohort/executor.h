@@ -43,7 +43,8 @@ typedef struct cohort_executor_options {
 
   cohort_executor *shared_executor; /* executor to share memory with, kept alive; NULL: none */
   /* threads of each CPU context; 0: the processors that this process may use are divided among the contexts, and each
-     gets at most OMP_NUM_THREADS if that is set */
+     gets at most OMP_NUM_THREADS if that is set. A pass without a step of some 100 microseconds, or a total of some
+     1000, runs on one thread: more would wait for each other longer than they compute where others use the processors */
   int32_t num_threads;
   uint64_t seed; /* seed of random operators; each forward in training draws new numbers */
 

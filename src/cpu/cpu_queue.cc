@@ -202,7 +202,12 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   bool has_work() const { return queued_.load() != finished_.load(); }
   void wake_worker();
   void worker_sleep();
-  void do_next();  // for the thread that has taken the queue
+  // For the thread that has taken the queue, while there is work.
+  bool next_is_serial() const {
+    const Work &next = ring_[finished_.load(std::memory_order_relaxed) % kDepth];
+    return num_threads_ == 1 || (next.kind == Work::Kind::kRun && next.program.size != WorkSize::kParallel);
+  }
+  void do_next();
   void do_work(Work &work) noexcept;
   void run_program(const Program &program, const void *owner) noexcept;
   void fail(const char *label, const char *what, Code code) noexcept;
@@ -294,7 +299,7 @@ void CpuQueue::Core::run_program(const Program &program, const void *owner) noex
   char message[sizeof message_];
   const char *label = "";
   const auto run_steps = [&] {
-    const Lane lane{program.brief ? 1 : num_threads_, nullptr};
+    const Lane lane{threads_of(program.size, num_threads_), nullptr};
     ProgramSpans spans(trace_, row_, program.name);
     for (const Step *step = program.steps, *const end = step + program.count; step != end; ++step) {
       label = step->label;
@@ -328,7 +333,7 @@ void CpuQueue::Core::do_work(Work &work) noexcept {
   const char *const label = work.label;
   switch (work.kind) {
     case Work::Kind::kRun: {
-      const ThreadsScope threads(work.program.brief ? 1 : num_threads_);
+      const ThreadsScope threads(threads_of(work.program.size, num_threads_));
       run_program(work.program, work.owner.get());
       break;
     }
@@ -377,18 +382,18 @@ void CpuQueue::Core::do_next() {
 void CpuQueue::Core::wait_for(uint64_t ticket) {
   if (finished(ticket) || working_queue == this || in_child()) return;
   // A thread that executes work of another queue does not take this one: it belongs to its own queue.
-  if (num_threads_ == 1 && !working_queue && take()) {
+  if (!working_queue && take()) {
     const std::shared_ptr<Core> keep = shared_from_this();  // the work may hold the last reference to its queue
     {
       const ActiveScope active(1);
       const CurrentScope current(this);
       const FloatModeScope mode;
       const ThreadsScope threads(1);
-      while (!finished(ticket)) do_next();
+      while (!finished(ticket) && next_is_serial()) do_next();
     }
     give_back();
     if (has_work() || stopping_.load()) wake_worker();
-    return;
+    if (finished(ticket)) return;
   }
   // Polling does not pay while the worker must still be woken: that takes long, and it may have to run on this
   // processor. A worker that waits for another one is counted as active already.
@@ -510,7 +515,8 @@ CpuQueue::~CpuQueue() { core_->stop(); }
 
 void CpuQueue::run(const Program &program, std::shared_ptr<const void> owner) {
   core_->check_process();
-  if ((program.brief || (program.may_run_inline && core_->shares_processor())) && core_->finished_all()) {
+  if ((program.size == WorkSize::kBrief || (program.may_run_inline && core_->shares_processor())) &&
+      core_->finished_all()) {
     core_->run_here(program, owner.get());
     return;
   }

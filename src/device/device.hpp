@@ -70,12 +70,21 @@ class Replay {
   virtual ~Replay() = default;  // after the queue has finished with it
 };
 
+// How many threads a program is worth, by an estimate of its time.
+enum class WorkSize : uint8_t {
+  kParallel,  // runs on all threads of the queue
+  kSerial,    // not worth splitting: runs on one thread
+  kBrief,     // not worth waking a thread either: serial, and may run on the calling thread
+};
+
+inline int threads_of(WorkSize size, int num_threads) { return size == WorkSize::kParallel ? num_threads : 1; }
+
 // Steps that run one after another. Their owner keeps them, and everything they point to, alive and unchanged until the
 // queue has finished with them (Queue::run holds a reference to the owner).
 struct Program {
   const Step *steps;
   size_t count;
-  bool brief;  // too little work to be worth waking a thread: may run on the calling thread, with one thread
+  WorkSize size;
   // If set, called when a step fails, and when the program is skipped because of an earlier failure, before sync()
   // throws; it marks what was not written (Storage::fail). Runs on the queue's worker thread; must neither throw nor
   // use the queue.

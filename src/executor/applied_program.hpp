@@ -48,7 +48,7 @@ class AppliedProgram {
   bool saves() const { return saves_; }  // the last output is for the backward step alone
   const TensorSpec &output(size_t index) const { return plan_->slots[size_t(plan_->head_slots[index])].spec; }
   const std::vector<size_t> &mutated() const { return mutated_; }  // inputs that are written
-  bool brief() const { return plan_->brief_forward; }
+  WorkSize size() const { return plan_->forward_size; }
   bool stateful() const { return plan_->stateful; }
   bool on_caller() const { return on_caller_; }  // the kernel of some step runs on the calling thread
   size_t arena_bytes() const { return plan_->arena_bytes[0]; }

@@ -436,12 +436,12 @@ void BoundPlan::run_on(int device, const Program &program) {
 }
 
 // Queues steps of one device. Steps for the calling thread run here, after all before them have finished.
-void BoundPlan::run_part(int device, size_t begin, size_t end, bool brief) {
+void BoundPlan::run_part(int device, size_t begin, size_t end, WorkSize size) {
   auto here = std::lower_bound(on_caller_.begin(), on_caller_.end(), begin);
   while (begin < end) {
     const size_t stop = here == on_caller_.end() ? end : std::min(end, *here);
     const auto failed = begin < plan_->num_forward ? forward_failed : backward_failed;
-    Program program{steps_.data() + begin, stop - begin, brief, failed, !plan_->stateful};
+    Program program{steps_.data() + begin, stop - begin, size, failed, !plan_->stateful};
     program.name = begin < plan_->num_forward ? "forward" : "backward";
     program.replay = &replays_[{begin, stop}];
     if (begin < stop) run_on(device, program);
@@ -469,7 +469,7 @@ void BoundPlan::run_here(int device, size_t index) {
 
 // A part of a segment has the waits of the whole. Segments that are not in [begin, end) belong to an earlier call,
 // which begin_work() waits for.
-void BoundPlan::enqueue(size_t begin, size_t end, bool brief) {
+void BoundPlan::enqueue(size_t begin, size_t end, WorkSize size) {
   begin_work();
   const auto first = std::upper_bound(segments_.begin(), segments_.end(), begin,
                                       [](size_t step, const Segment &segment) { return step < segment.end; });
@@ -480,7 +480,7 @@ void BoundPlan::enqueue(size_t begin, size_t end, bool brief) {
     for (const size_t before : segment.after) {
       if (ends_[before]) queue(device).wait(ends_[before]);
     }
-    run_part(device, from, to, brief);
+    run_part(device, from, to, size);
     if (segment.awaited) ends_[i] = queue(device).record();
   }
   std::fill(ends_.begin(), ends_.end(), nullptr);
@@ -543,7 +543,7 @@ void BoundPlan::run_prologue() {
     }
     try {
       begin_work();  // steps of several devices may build on each other
-      Program program{prologue_.data() + first, end - first, plan_->brief_forward, forward_failed, true};
+      Program program{prologue_.data() + first, end - first, plan_->forward_size, forward_failed, true};
       program.replay = &prologue_replays_[{first, end}];  // in training weights change with each step
       run_on(steps[first].device, program);
       if (mapped.bytes > 0) {
@@ -578,21 +578,21 @@ void BoundPlan::run_forward(size_t begin, size_t end) {
   for (size_t i = 0; i < kept_versions_.size(); ++i) kept_versions_[i] = kept_output(i).version();
   // Once per pass: later steps have values where the prologue works.
   if (begin == 0 && !plan_->prologue.empty()) run_prologue();
-  enqueue(begin, end, plan_->brief_forward);
+  enqueue(begin, end, plan_->forward_size);
 }
 
 void BoundPlan::restore() {
   resolve();
   if (restored_.empty()) return;
   begin_work();
-  run_on(0, {restored_.data(), restored_.size(), plan_->brief_forward, backward_failed, true});
+  run_on(0, {restored_.data(), restored_.size(), plan_->forward_size, backward_failed, true});
   end_work();
 }
 
 void BoundPlan::run_backward(size_t begin, size_t end) {
   begin_steps();
   if (begin == 0 && !plan_->prologue.empty()) run_prologue();  // backward reads the current arguments (BWD-08)
-  enqueue(plan_->num_forward + begin, plan_->num_forward + end, plan_->brief_backward);
+  enqueue(plan_->num_forward + begin, plan_->num_forward + end, plan_->backward_size);
 }
 
 void BoundPlan::run(const Program &program, const std::shared_ptr<const void> &owner) { queue(0).run(program, owner); }
@@ -619,10 +619,10 @@ void BoundPlan::publish_share(bool backward, size_t sync) {
   const size_t first = backward ? sync_points(false).size() : 0;
   begin_work();
   const SyncStep &sync_step = sync_steps_[first + sync];
-  const bool brief = backward ? plan_->brief_backward : plan_->brief_forward;
+  const WorkSize size = backward ? plan_->backward_size : plan_->forward_size;
   if (trace_steps_) log(LogLevel::kDebug, text("step: ", sync_step.publish_step.label));
   queue(plan_->steps[sync_step.step].device)
-      .run({&sync_step.publish_step, 1, brief, share_failed, /* isolated */ false}, {shared_from_this(), &sync_step});
+      .run({&sync_step.publish_step, 1, size, share_failed, /* isolated */ false}, {shared_from_this(), &sync_step});
   end_work();
 }
 
@@ -662,7 +662,7 @@ NDArray BoundPlan::snapshot(int index) {
     step.args.inputs = &input;
     step.args.outputs = &output;
     step.label = "reorder";
-    on.queue->run({&step, 1, false, nullptr}, nullptr);
+    on.queue->run({&step, 1, WorkSize::kParallel}, nullptr);
     on.queue->sync();
   } else {
     on.queue->copy(copy.data(), address(index), slot.bytes, nullptr);

@@ -146,9 +146,9 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
                    void (*fn)(RandomStream *stream, RandomMarks::NodeMark *mark, uint64_t pass));
   void begin_work();
   void end_work();
-  void enqueue(size_t begin, size_t end, bool brief);
+  void enqueue(size_t begin, size_t end, WorkSize size);
   void run_on(int device, const Program &program);
-  void run_part(int device, size_t begin, size_t end, bool brief);
+  void run_part(int device, size_t begin, size_t end, WorkSize size);
   void run_here(int device, size_t step);
   std::string largest_in_arena(int device) const;
   std::shared_ptr<DerivedConstant> make_constant(const PlanStep &step) const;

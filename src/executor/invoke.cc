@@ -64,7 +64,7 @@ class AppliedCall final : public Kernel {
     program->bind(addresses_.data(), addresses_.data() + first_output,
                   arena ? static_cast<char *>(arena->data()) : nullptr, &random_, steps_.data() + 1, pointers_.data());
     steps_[0] = {this, {}, steps_[1].label};
-    Program whole{steps_.data(), steps_.size(), program->brief(), failed, !program->stateful()};
+    Program whole{steps_.data(), steps_.size(), program->size(), failed, !program->stateful()};
     whole.isolated = true;
     return whole;
   }
@@ -147,7 +147,7 @@ class ImmediateStream {
                                     call->program->op());
       const Program run = call->bind();
       call->begin(open.timeline);
-      if (!run.brief || !open.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
+      if (run.size != WorkSize::kBrief || !open.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
       open.queue->run(run, call);
     } catch (const std::exception &e) {
       call->not_queued(e.what());
@@ -173,7 +173,7 @@ class ImmediateStream {
       }
     }
     if (!queue) queue = device->create_queue(QueueOptions());
-    queue->run({steps, count, false}, nullptr);
+    queue->run({steps, count, WorkSize::kParallel}, nullptr);
     queue->sync();  // a queue that has failed is not used again
     const std::lock_guard<std::mutex> lock(mutex_);
     spare_.push_back(std::move(queue));

@@ -10,11 +10,7 @@
 #include "ndarray/name_allocation.hpp"
 
 namespace cohort {
-namespace {
-
-constexpr int64_t kBriefElements = 16384;  // so few that waking a thread for their update does not pay
-
-}  // namespace
+namespace {}  // namespace
 
 // The parameters of one device that are updated on one of its queues.
 struct LocalUpdate::QueueParams {
@@ -30,7 +26,7 @@ struct LocalUpdate::Plan {
   std::unique_ptr<const UpdateSlots> slots;
   std::vector<std::string> labels;  // of each parameter, for errors
   std::deque<WorkInfo> infos;       // likewise, for traces
-  bool brief = false;
+  WorkSize size = WorkSize::kParallel;
   std::vector<std::unique_ptr<QueueParams>> parts;
 };
 
@@ -53,12 +49,12 @@ class LocalUpdate::Job {
   bool free() const { return !busy_.load(std::memory_order_acquire); }
   std::vector<UpdateValues> &values() { return values_; }
 
-  void run(Queue &queue, bool brief, const std::shared_ptr<const Plan> &plan) {
+  void run(Queue &queue, WorkSize size, const std::shared_ptr<const Plan> &plan) {
     busy_.store(true, std::memory_order_relaxed);
     Program program{};
     program.steps = steps_.data();
     program.count = steps_.size();
-    program.brief = brief;
+    program.size = size;
     program.failed = failed;
     program.may_run_inline = true;
     program.name = "update";
@@ -122,7 +118,7 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
     plan.labels.push_back(optimizer->name() + " '" + param.name + "'");
     plan.infos.emplace_back(SpanKind::kUpdate, param.name, optimizer->name());
   }
-  plan.brief = num_elements <= kBriefElements;
+  plan.size = update_size(num_elements);
   for (size_t d = 0; d < devices.size(); ++d) {
     std::vector<std::shared_ptr<Queue>> queues{devices[d].queue};
     for (const auto &other : devices[d].others) queues.push_back(other.second);
@@ -180,7 +176,7 @@ void LocalUpdate::run() {
       // Ordered by the device's own queue, on whichever queue it runs.
       const std::shared_ptr<Queue> &main = devices_[target.device].queue;
       if (target.queue != main) target.queue->wait(main->record());
-      jobs[i]->run(*target.queue, plan_->brief, plan_);
+      jobs[i]->run(*target.queue, plan_->size, plan_);
       if (target.queue != main) main->wait(target.queue->record());
     }
   });

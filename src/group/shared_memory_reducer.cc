@@ -135,7 +135,7 @@ class SharedMemoryReducer::Reduction {
       Program program{};
       program.steps = &ends_[d].step;
       program.count = 1;
-      program.brief = brief_;
+      if (brief_) program.size = WorkSize::kBrief;
       program.failed = End::failed;
       try {
         devices[d].queue->run(program, std::shared_ptr<const void>(self, &ends_[d]));

@@ -76,6 +76,9 @@ void write_or_leave(const NDArray &to, const Timeline *by, Enqueue &&enqueue) {
   }
 }
 
+// About a megabyte takes 100 microseconds on one core.
+WorkSize copy_size(const NDArray &to) { return to.bytes() <= 1 << 20 ? WorkSize::kSerial : WorkSize::kParallel; }
+
 // On a timeline with one owner, who keeps `to`: a failure counts for all work after it.
 void enqueue_own(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
   from.array.begin_read(by);
@@ -88,7 +91,7 @@ void enqueue_own(const ArraySlice &from, const NDArray &to, const std::shared_pt
       queue.copy(to.data(), first_of(from), to.bytes(), copy, PlainCopy::failed);
     } else {
       const auto copy = std::make_shared<QueuedCopy>(from, to, by.get());
-      queue.run({&copy->step, 1, false, QueuedCopy::failed, true}, copy);
+      queue.run({&copy->step, 1, copy_size(to), QueuedCopy::failed, true}, copy);
     }
   });
 }
@@ -99,7 +102,7 @@ void enqueue_own(const ArraySlice &from, const NDArray &to, const std::shared_pt
 void enqueue_shared(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
   const auto copy = std::make_shared<QueuedCopy>(from, to, by.get());
   copy->checks = true;
-  Program program{&copy->step, 1, false, QueuedCopy::failed, true};
+  Program program{&copy->step, 1, copy_size(to), QueuedCopy::failed, true};
   program.isolated = true;
   const auto enqueue_lock = by->lock_to_enqueue();
   from.array.storage()->hazards().begin_shared_read(from.array.range(), by);

@@ -13,8 +13,7 @@
 namespace cohort {
 namespace {
 
-constexpr double kNone = -1;               // value of limits that are not set
-constexpr int64_t kBriefElements = 16384;  // so few that waking a thread for their update does not pay
+constexpr double kNone = -1;  // value of limits that are not set
 
 // One update of one array, which lives until the queue is done with it. It is the kernel of its own first step, too.
 struct QueuedUpdate final : Kernel {
@@ -428,7 +427,7 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   }
   const int64_t num_update = impl_->num_update;
   work->kernel->set(begin_update(place));
-  Program program{work->steps.data(), work->steps.size(), weight.size() < kBriefElements, QueuedUpdate::failed, true};
+  Program program{work->steps.data(), work->steps.size(), update_size(weight.size()), QueuedUpdate::failed, true};
   program.isolated = true;
   try {
     queue->run(program, work);

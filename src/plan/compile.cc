@@ -5,23 +5,31 @@
 #include <set>
 
 #include "base/log.hpp"
+#include "plan/cost.hpp"
 #include "plan/ir.hpp"
 
 namespace cohort {
 namespace {
 
-// A rough estimate of a step's time on one core in nanoseconds: enough to tell a few microseconds from many.
 double estimate_ns(const plan::Ir &ir, const plan::IrStep &step) {
   const plan::Cost cost = plan::cost_of(ir, step);
-  return 80 + cost.bytes / 16 + cost.flops / 32;
+  return estimate_step_ns(cost.flops, cost.bytes);
 }
 
-constexpr double kBriefNs = 20000;  // about twice the time to wake another thread
+constexpr double kBriefNs = 20000;     // about twice the time to wake another thread
+constexpr double kParallelNs = 3.0e6;  // of a pass: many short steps are worth the threads that one is not
 
-bool is_brief(const plan::Ir &ir, size_t begin, size_t end) {
+WorkSize size_of_pass(const plan::Ir &ir, size_t begin, size_t end, bool may_be_brief) {
   double total = 0;
-  for (size_t s = begin; s < end; ++s) total += estimate_ns(ir, ir.steps[s]);
-  return total < kBriefNs;
+  bool splits = false;
+  for (size_t s = begin; s < end; ++s) {
+    const plan::IrStep &step = ir.steps[s];
+    const plan::Cost cost = plan::cost_of(ir, step);
+    total += estimate_step_ns(cost.flops, cost.bytes);
+    splits = splits || is_worth_splitting(step.op, cost.flops, cost.bytes);
+  }
+  if (may_be_brief && total < kBriefNs) return WorkSize::kBrief;
+  return splits || total >= kParallelNs ? WorkSize::kParallel : WorkSize::kSerial;
 }
 
 // An argument is complete after the last backward step that writes or reads its gradient, or reads its value, since
@@ -116,8 +124,8 @@ Plan compile(const PlanRequest &request) {
   plan.narrow_nodes = ir.narrow_nodes;
   plan.stateful = std::any_of(ir.steps.begin(), ir.steps.end(),
                               [](const plan::IrStep &step) { return step.op && step.op->is_stateful(step.attrs); });
-  plan.brief_forward = !plan.stateful && is_brief(ir, 0, ir.num_forward);
-  plan.brief_backward = !plan.stateful && is_brief(ir, ir.num_forward, ir.steps.size());
+  plan.forward_size = size_of_pass(ir, 0, ir.num_forward, !plan.stateful);
+  plan.backward_size = size_of_pass(ir, ir.num_forward, ir.steps.size(), !plan.stateful);
   plan::lower(ir, &plan);
   if (request.recompute && !request.separate_nodes) plan::recompute(ir, &plan);
   plan::assign_memory(ir, &plan);

@@ -22,6 +22,14 @@ FactorType factors_of(Dtype dtype, const Context &context, bool tf32) {
   return dtype == Dtype::kFloat32 && tf32 ? FactorType::kTf32 : FactorType::kWide;
 }
 
+double estimate_step_ns(double flops, double bytes) { return 80 + bytes / 16 + flops / 32; }
+
+bool is_worth_splitting(const Op *op, double flops, double bytes) {
+  // Operators without products may take far longer than a copy: a curve for each element, or a sort.
+  const double ns_per_byte = !op || op->flops ? 1.0 / 16 : plan::is_elementwise(*op) ? 0.5 : 1;
+  return bytes * ns_per_byte + flops / 32 >= 4.0e5;
+}
+
 namespace plan {
 
 Cost cost_of(const Ir &ir, const IrStep &step) {

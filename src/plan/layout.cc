@@ -218,9 +218,8 @@ class LayoutPass {
     return nullptr;
   }
 
-  // Brief programs run on one thread.
   int num_threads() const {
-    return (in_backward_ ? plan_.brief_backward : plan_.brief_forward) ? 1 : request_.num_threads;
+    return threads_of(in_backward_ ? plan_.backward_size : plan_.forward_size, request_.num_threads);
   }
 
   void lower_step(size_t s) {

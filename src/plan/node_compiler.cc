@@ -42,13 +42,13 @@ class PlannedSubprogram final : public Subprogram {
   bool on_caller() const override { return on_caller_; }
   bool replays() const override { return replays_; }
   void prepare(const Arrays &arrays, const Lane &lane) const override {
-    run(plan_.prologue, 0, plan_.prologue.size(), arrays, narrowed(lane, plan_.brief_forward));
+    run(plan_.prologue, 0, plan_.prologue.size(), arrays, narrowed(lane, plan_.forward_size));
   }
   void forward(const Arrays &arrays, const Lane &lane) const override {
-    run(plan_.steps, 0, plan_.num_forward, arrays, narrowed(lane, plan_.brief_forward));
+    run(plan_.steps, 0, plan_.num_forward, arrays, narrowed(lane, plan_.forward_size));
   }
   void backward(const Arrays &arrays, const Lane &lane) const override {
-    run(plan_.steps, plan_.num_forward, plan_.steps.size(), arrays, narrowed(lane, plan_.brief_backward));
+    run(plan_.steps, plan_.num_forward, plan_.steps.size(), arrays, narrowed(lane, plan_.backward_size));
   }
   void *head_gradient(size_t output, void *arena) const override {
     const int slot = plan_.head_gradient_slots[output];
@@ -78,8 +78,8 @@ class PlannedSubprogram final : public Subprogram {
   }
 
   // Limits threads to the number for which the kernels were made and have scratch.
-  Lane narrowed(const Lane &lane, bool brief) const {
-    return {std::min(lane.num_threads, brief ? 1 : num_threads_), lane.stream, lane.recorder};
+  Lane narrowed(const Lane &lane, WorkSize size) const {
+    return {std::min(lane.num_threads, threads_of(size, num_threads_)), lane.stream, lane.recorder};
   }
 
   void run(const std::vector<PlanStep> &steps, size_t begin, size_t end, const Arrays &arrays, const Lane &lane) const {

@@ -148,7 +148,7 @@ struct Plan {
   bool keeps_values = false;                           // backward reads values that forward leaves in the arena
   std::vector<int> kept_outputs;                       // outputs whose values backward reads
   std::vector<GradientReport> reports;
-  bool brief_forward = false, brief_backward = false;
+  WorkSize forward_size = WorkSize::kParallel, backward_size = WorkSize::kParallel;
   bool stateful = false;                   // belongs to one owner and calls the host: its work runs only on its queue
   const Kernel *keeping_kernel = nullptr;  // PlanRequest::gives_saved: the kernel of the node
 };

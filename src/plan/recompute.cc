@@ -140,7 +140,7 @@ class RecomputePass {
       std::fill(step.inputs.begin() + 1, step.inputs.end(), -1);
     else
       step.inplace = of.inplace;
-    step.kernel = std::make_unique<Again>(of, plan_.brief_forward ? 1 : ir_.request->num_threads);
+    step.kernel = std::make_unique<Again>(of, threads_of(plan_.forward_size, ir_.request->num_threads));
     step.outputs.assign(of.outputs.size(), -1);
     step.outputs[0] = ir_.add_like(of.outputs[0]);
     step.scratch = of.scratch < 0 ? -1 : ir_.add_like(of.scratch);

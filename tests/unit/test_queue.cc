@@ -47,9 +47,9 @@ class TestKernel final : public Kernel {
 
 // A program of one step or more, all the same.
 struct Job {
-  Job(std::function<void(const Lane &)> body, bool brief, const char *label = "Test 'node0'", size_t count = 1)
+  Job(std::function<void(const Lane &)> body, WorkSize size, const char *label = "Test 'node0'", size_t count = 1)
       : kernel(std::move(body)), steps(count, Step{&kernel, Args(), label}) {
-    program = {steps.data(), steps.size(), brief};
+    program = {steps.data(), steps.size(), size};
     program.failed = [](const void *owner, const char *message) {
       auto *job = static_cast<Job *>(const_cast<void *>(owner));
       const std::lock_guard<std::mutex> lock(job->mutex);
@@ -63,9 +63,9 @@ struct Job {
   std::vector<std::string> failures;
 };
 
-std::shared_ptr<Job> job(std::function<void(const Lane &)> body, bool brief = false,
+std::shared_ptr<Job> job(std::function<void(const Lane &)> body, WorkSize size = WorkSize::kParallel,
                          const char *label = "Test 'node0'") {
-  return std::make_shared<Job>(std::move(body), brief, label);
+  return std::make_shared<Job>(std::move(body), size, label);
 }
 
 void run(Queue &queue, const std::shared_ptr<Job> &what) { queue.run(what->program, what); }
@@ -103,7 +103,8 @@ TEST(work_is_done_in_order_whoever_does_it) {
       if (i % 3 == 0) {
         queue->call([&order, i] { order.push_back(i); }, "note");
       } else {
-        run(*queue, job([&order, i](const Lane &) { order.push_back(i); }, i % 3 == 1));
+        run(*queue, job([&order, i](const Lane &) { order.push_back(i); },
+                        i % 3 == 1 ? WorkSize::kBrief : WorkSize::kParallel));
       }
       if (i % 100 == 99) queue->sync();
     }
@@ -124,7 +125,7 @@ TEST(a_brief_program_on_an_idle_queue_runs_on_the_caller_with_one_thread) {
         where = std::this_thread::get_id();
         num_threads = lane.num_threads;
       },
-      true);
+      WorkSize::kBrief);
   run(*queue, brief);
   CHECK(where == std::this_thread::get_id());
   CHECK_EQ(num_threads, 1);
@@ -141,6 +142,32 @@ TEST(a_brief_program_on_an_idle_queue_runs_on_the_caller_with_one_thread) {
   queue->sync();
   CHECK_EQ(num_threads, 1);
   CHECK(where != std::this_thread::get_id());
+}
+
+TEST(a_thread_that_waits_runs_serial_programs_itself_with_one_thread_and_leaves_others_to_the_worker) {
+  const auto queue = new_queue(2);
+  // The worker may be faster: tries until it was not.
+  for (int i = 0; i < 1000; ++i) {
+    std::thread::id serial_on, parallel_on;
+    int serial_threads = 0, parallel_threads = 0;
+    run(*queue, job(
+                    [&](const Lane &lane) {
+                      serial_on = std::this_thread::get_id();
+                      serial_threads = lane.num_threads;
+                    },
+                    WorkSize::kSerial));
+    run(*queue, job([&](const Lane &lane) {
+      parallel_on = std::this_thread::get_id();
+      parallel_threads = lane.num_threads;
+    }));
+    queue->sync();
+    CHECK_EQ(serial_threads, 1);
+    CHECK_EQ(parallel_threads, 2);
+    CHECK(parallel_on != std::this_thread::get_id());
+    if (serial_on == std::this_thread::get_id()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until the worker sleeps
+  }
+  CHECK(!"the waiting thread never ran the serial program");
 }
 
 TEST(a_long_program_leaves_the_caller_free) {
@@ -162,8 +189,8 @@ TEST(the_first_error_comes_out_at_sync_once_and_later_work_is_skipped) {
   const auto queue = new_queue();
   std::atomic<int> ran{0};
   const auto good = job([&](const Lane &) { ++ran; });
-  const auto bad =
-      job([](const Lane &) { throw Error(Code::kInternal, "the numbers are off"); }, false, "Convolution 'conv0'");
+  const auto bad = job([](const Lane &) { throw Error(Code::kInternal, "the numbers are off"); }, WorkSize::kParallel,
+                       "Convolution 'conv0'");
   const auto worse = job([](const Lane &) { throw Error(Code::kInternal, "worse"); });
   Gate gate;
   queue->call(gate.wait(), "hold");
@@ -200,10 +227,10 @@ TEST(the_first_error_comes_out_at_sync_once_and_later_work_is_skipped) {
 TEST(a_brief_program_that_fails_poisons_its_queue_too) {
   const auto queue = new_queue();
   std::atomic<int> ran{0};
-  const auto bad = job([](const Lane &) { throw std::bad_alloc(); }, true, "Dropout 'drop'");
+  const auto bad = job([](const Lane &) { throw std::bad_alloc(); }, WorkSize::kBrief, "Dropout 'drop'");
   run(*queue, bad);
   CHECK(!queue->idle());
-  const auto good = job([&](const Lane &) { ++ran; }, true);
+  const auto good = job([&](const Lane &) { ++ran; }, WorkSize::kBrief);
   run(*queue, good);
   CHECK_THROWS(queue->sync(), Error, "Dropout 'drop': out of memory");
   CHECK_EQ(ran.load(), 0);
@@ -218,9 +245,9 @@ TEST(the_fault_setting_makes_one_node_fail) {
   const auto queue = new_queue();
   unsetenv(kFault.name);
   int ran = 0;
-  run(*queue, job([&](const Lane &) { ++ran; }, true, "Convolution 'conv10'"));
+  run(*queue, job([&](const Lane &) { ++ran; }, WorkSize::kBrief, "Convolution 'conv10'"));
   queue->sync();
-  run(*queue, job([&](const Lane &) { ++ran; }, true, "Convolution 'conv1'"));
+  run(*queue, job([&](const Lane &) { ++ran; }, WorkSize::kBrief, "Convolution 'conv1'"));
   CHECK_THROWS(queue->sync(), Error, "Convolution 'conv1': made to fail by COHORT_FAULT");
   CHECK_EQ(ran, 1);
 }
@@ -362,11 +389,11 @@ TEST(random_work_on_several_queues_with_waiters_all_around_is_done_once_and_in_o
           break;
         case 2:
         case 3:
-          run(*line.queue, job([step](const Lane &) { step(); }, true));
+          run(*line.queue, job([step](const Lane &) { step(); }, WorkSize::kBrief));
           ++line.enqueued;
           break;
         case 4:
-          run(*line.queue, job([step](const Lane &) { step(); }, false));
+          run(*line.queue, job([step](const Lane &) { step(); }));
           ++line.enqueued;
           break;
         case 5:
@@ -497,7 +524,7 @@ TEST(the_callers_floating_point_mode_is_left_alone_and_not_used) {
   _mm_setcsr(before | 0x8040u);  // flush subnormals
   const auto queue = new_queue();
   unsigned inside = 0, inside_worker = 0;
-  run(*queue, job([&](const Lane &) { inside = _mm_getcsr(); }, true));
+  run(*queue, job([&](const Lane &) { inside = _mm_getcsr(); }, WorkSize::kBrief));
   run(*queue, job([&](const Lane &) { inside_worker = _mm_getcsr(); }));
   queue->sync();
   const unsigned after = _mm_getcsr();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which plans over several devices run their steps: a device does not wait while it has something to do.
+// The order in which plans over several devices run their steps: a device does not wait while it has something to do;
+// and which passes are worth several threads.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -94,6 +95,34 @@ void check_order(const Plan &plan) {
       if (v >= 0) CHECK(made[size_t(v)] <= s);
     }
   }
+}
+
+TEST(a_pass_takes_several_threads_only_if_a_step_of_it_takes_some_hundred_microseconds) {
+  const auto size_of = [](int64_t rows, int64_t columns) {
+    return planned(layer("even", "fc", Symbol::variable("x", {})), Shape{rows, columns}).plan.forward_size;
+  };
+  CHECK(size_of(4, 32) == WorkSize::kBrief);
+  CHECK(size_of(64, 64) == WorkSize::kSerial);  // 2 MFLOP
+  CHECK(size_of(128, 128) == WorkSize::kSerial);
+  CHECK(size_of(64, 1024) == WorkSize::kParallel);  // 34 MFLOP
+}
+
+TEST(a_pass_of_many_short_steps_takes_several_threads) {
+  Symbol net = Symbol::variable("x", {});
+  for (int i = 0; i < 30; ++i) net = layer("even", "fc" + std::to_string(i), net);  // 4 MFLOP each
+  const Plan plan = planned(net, Shape{32, 256}).plan;
+  CHECK(plan.forward_size == WorkSize::kParallel);
+  CHECK(plan.backward_size == WorkSize::kParallel);
+}
+
+TEST(a_slow_operator_without_products_takes_several_threads_for_less) {
+  const auto size_of = [](const char *op, int64_t rows) {
+    return planned(Symbol::create(op, {}, "op", {}, {Symbol::variable("x", {})}), Shape{rows, 1000}).plan.forward_size;
+  };
+  CHECK(size_of("sort", 40) == WorkSize::kSerial);
+  CHECK(size_of("sort", 100) == WorkSize::kParallel);
+  CHECK(size_of("tanh", 80) == WorkSize::kSerial);
+  CHECK(size_of("tanh", 200) == WorkSize::kParallel);
 }
 
 TEST(layers_that_alternate_between_devices_work_side_by_side) {
