@@ -244,8 +244,10 @@ void *BoundPlan::address(int index) {
       return arrays_.grads[size_t(slot.index)].data();
     case ValueLocation::kOutput:
       return arrays_.outputs[size_t(slot.index)].data();
-    case ValueLocation::kConstant:
-      return static_cast<char *>(constants_[size_t(slot.index)]->memory->data()) + slot.offset;
+    case ValueLocation::kConstant: {  // without memory if the results of its step have no elements
+      const Memory *const memory = constants_[size_t(slot.index)]->memory.get();
+      return memory ? static_cast<char *>(memory->data()) + slot.offset : nullptr;
+    }
     case ValueLocation::kArena: {
       const SharedArenas::DeviceArena &on = arenas_->devices[arena_index_[size_t(slot.device)]];
       return on.arena ? static_cast<char *>(on.arena->data()) + slot.offset : nullptr;
