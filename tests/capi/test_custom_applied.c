@@ -396,11 +396,92 @@ static void a_group_stops_where_the_host_fails(void **state) {
   }
 }
 
+/* ---- a host that declares other outputs each time it is asked ---- */
+
+static int32_t declare_fewer_each_time(const char *const *keys, const char *const *values, size_t num_attrs,
+                                       cohort_descs *inputs, cohort_descs *aux, cohort_descs *outputs,
+                                       void *user_data) {
+  int *const num_outputs = user_data;
+  char name[32];
+  int i;
+
+  (void)keys;
+  (void)values;
+  (void)num_attrs;
+  (void)aux;
+  ok(cohort_descs_add(inputs, "data", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_NONE, NULL));
+  for (i = 0; i < *num_outputs; ++i) {
+    snprintf(name, sizeof name, "output%d", i);
+    ok(cohort_descs_add(outputs, name, NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_NONE, NULL));
+  }
+  *num_outputs = 1;
+  return 0;
+}
+
+static int32_t count_outputs(void *of, const cohort_arrays *inputs, const cohort_arrays *aux,
+                             const cohort_arrays *outputs, cohort_bool is_train, void *user_data) {
+  cohort_ndarray *y = NULL;
+  size_t num = 0, i;
+
+  (void)of;
+  (void)inputs;
+  (void)aux;
+  (void)is_train;
+  (void)user_data;
+  ok(cohort_arrays_num(outputs, &num));
+  for (i = 0; i < num; ++i) {
+    const float value = (float)num;
+
+    ok(cohort_arrays_get(outputs, i, &y));
+    ok(cohort_ndarray_write(y, &value, sizeof value));
+    cohort_ndarray_free(y);
+  }
+  return 0;
+}
+
+/* A tape that records it or does not, and an operator applied at once, ask the host once in a call. */
+static void a_call_takes_the_first_answer_of_the_host(void **state) {
+  const char *const key = "op_type", *const fickle = "fickle";
+  const cohort_grad_req write = COHORT_GRAD_WRITE;
+  cohort_custom_op op = COHORT_CUSTOM_OP_INIT;
+  int num_outputs = 0, call;
+
+  (void)state;
+  op.declare = declare_fewer_each_time;
+  op.forward = count_outputs;
+  op.user_data = &num_outputs;
+  ok(cohort_custom_register(fickle, &op));
+  for (call = 0; call < 3; ++call) {
+    cohort_tape *tape = NULL;
+    cohort_ndarray *x = floats(SHAPE(1), FLOATS(3)), *last = NULL;
+    cohort_arrays *outputs = NULL;
+    size_t num = 0;
+
+    ok(cohort_tape_create(&tape));
+    if (call == 1) ok(cohort_tape_mark(tape, &x, NULL, &write, 1));
+    num_outputs = 40;
+    if (call == 2) {
+      ok(cohort_operator_invoke("Custom", &key, &fickle, 1, &x, 1, NULL, 0, NULL, &outputs));
+    } else {
+      ok(cohort_tape_invoke(tape, "Custom", &key, &fickle, 1, &x, 1, NULL, 0, NULL, &outputs));
+    }
+    ok(cohort_arrays_num(outputs, &num));
+    assert_int_equal(num, 40);
+    ok(cohort_arrays_get(outputs, 39, &last));
+    holds_free(last, 40);
+    cohort_arrays_free(outputs);
+    cohort_ndarray_free(x);
+    cohort_tape_free(tape);
+  }
+  ok(cohort_custom_unregister(fickle));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(it_is_applied_at_once),
       TEST(callbacks_applied_at_once_apply_operators),
       TEST(callbacks_apply_operators_on_any_context),
+      TEST(a_call_takes_the_first_answer_of_the_host),
       TEST(it_is_recorded_by_tapes),
       TEST(tapes_record_it_twice_with_one_state),
       TEST(a_group_trains_with_a_loss_of_the_host),
