@@ -72,7 +72,9 @@ class Archive {
   Archive(const void *data, size_t bytes, const std::string &name) : name_(name) {
     file_.data = static_cast<const char *>(data);
     file_.size = bytes;
+    find_directory();
     zlib_filefunc64_def functions = functions_on(&file_);
+    if (directory_.bytes == 0) return;  // Minizip rejects an archive that is only an end record
     zip_ = unzOpen2_64(nullptr, &functions);
     if (!zip_) fail("is not a zip archive, or is damaged");
   }
@@ -83,17 +85,19 @@ class Archive {
   Archive &operator=(const Archive &) = delete;
 
   NamedArrays load() {
-    unz_global_info64 info{};
-    check(unzGetGlobalInfo64(zip_, &info), "the directory");
-    if (info.number_entry > kMostEntries) fail(text("expected at most ", kMostEntries, " entries"));
+    if (directory_.num_entries > kMostEntries) fail(text("expected at most ", kMostEntries, " entries"));
     NamedArrays arrays;
     std::set<std::string> names;
-    for (uint64_t i = 0; i < info.number_entry; ++i) {
+    uint64_t at = directory_.begin;
+    for (uint64_t i = 0; i < directory_.num_entries; ++i) {
       check(i == 0 ? unzGoToFirstFile(zip_) : unzGoToNextFile(zip_), "the directory");
-      auto entry = load_entry();
+      if (uint64_t(unzGetOffset64(zip_)) != at) fail("the directory is damaged");
+      auto entry = load_entry(&at);
       if (!names.insert(entry.first).second) fail(text("two entries are named '", entry.first, "'"));
       arrays.push_back(std::move(entry));
     }
+    if (at != directory_.end())
+      fail(text("expected more than the ", directory_.num_entries, " entries of its directory"));
     return arrays;
   }
 
@@ -105,9 +109,41 @@ class Archive {
     if (status < 0) fail(text(what, " is damaged (", status, ")"));
   }
 
-  std::pair<std::string, NDArray> load_entry() {
+  template <typename T>
+  T number_at(uint64_t at) const {  // numbers are little-endian
+    uint64_t value = 0;
+    for (size_t i = sizeof(T); i-- > 0;) value = value << 8 | static_cast<unsigned char>(file_.data[at + i]);
+    return T(value);
+  }
+  bool is_at(uint64_t at, const char *signature) const { return std::memcmp(file_.data + at, signature, 4) == 0; }
+
+  // Reads the records at the end of the archive. Minizip reads those cut short as if zeros followed, and believes any
+  // number of entries: then arrays would be missing.
+  void find_directory() {
+    constexpr uint64_t kEndBytes = 22, kLocatorBytes = 20, kEnd64Bytes = 56;
+    const uint64_t size = file_.size;
+    uint64_t comment = 0;  // bytes behind the end record, which has their number
+    const auto is_end = [&](uint64_t at) { return is_at(at, "PK\5\6") && number_at<uint16_t>(at + 20) == comment; };
+    while (comment + kEndBytes <= size && comment <= UINT16_MAX && !is_end(size - kEndBytes - comment)) ++comment;
+    if (comment + kEndBytes > size || comment > UINT16_MAX) fail("is truncated: the archive's end record is missing");
+    uint64_t end = size - kEndBytes - comment;
+    directory_ = {number_at<uint16_t>(end + 10), number_at<uint32_t>(end + 16), number_at<uint32_t>(end + 12)};
+    if (end >= kLocatorBytes + kEnd64Bytes && is_at(end - kLocatorBytes, "PK\6\7")) {
+      const uint64_t locator = end - kLocatorBytes;
+      end = number_at<uint64_t>(locator + 8);
+      if (end > locator - kEnd64Bytes || !is_at(end, "PK\6\6")) fail("the end record is damaged");
+      directory_ = {number_at<uint64_t>(end + 32), number_at<uint64_t>(end + 48), number_at<uint64_t>(end + 40)};
+    }
+    if (directory_.begin > end || directory_.bytes != end - directory_.begin || (directory_.bytes == 0 && end > 0))
+      fail("the end record is damaged");
+  }
+
+  // Adds what the entry takes in the directory to *directory_at.
+  std::pair<std::string, NDArray> load_entry(uint64_t *directory_at) {
     unz_file_info64 info{};
     check(unzGetCurrentFileInfo64(zip_, &info, nullptr, 0, nullptr, 0, nullptr, 0), "the directory");
+    constexpr uint64_t kHeaderBytes = 46;
+    *directory_at += kHeaderBytes + info.size_filename + info.size_file_extra + info.size_file_comment;
     std::string name(info.size_filename, '\0');
     check(unzGetCurrentFileInfo64(zip_, &info, &name[0], uLong(name.size()), nullptr, 0, nullptr, 0), "the directory");
     constexpr size_t kEnding = 4;
@@ -142,8 +178,14 @@ class Archive {
     return {name.substr(0, name.size() - kEnding), std::move(array)};
   }
 
+  struct Directory {
+    uint64_t num_entries, begin, bytes;
+    uint64_t end() const { return begin + bytes; }
+  };
+
   const std::string &name_;
   MemoryFile file_;
+  Directory directory_ = {};
   unzFile zip_ = nullptr;
   uint64_t taken_ = 0;  // compressed bytes of the entries so far
 };
@@ -204,9 +246,6 @@ bool is_npz(const void *data, size_t bytes) {
 }
 
 NamedArrays parse_npz(const void *data, size_t bytes, const std::string &name) {
-  // Minizip rejects an archive that is only an end record.
-  static const std::string kEmpty = std::string("PK\5\6") + std::string(18, '\0');
-  if (bytes == kEmpty.size() && std::memcmp(data, kEmpty.data(), bytes) == 0) return {};
   return Archive(data, bytes, name).load();
 }
 
