@@ -45,14 +45,18 @@ const std::vector<SymbolAttr> &attrs_of(const cohort_symbol *symbol, int32_t all
   std::lock_guard<std::mutex> lock(object.texts->mutex);
   auto &attrs = object.texts->attrs[of_all];
   if (!attrs) {
-    attrs.emplace();
-    std::vector<std::pair<std::string, AttrMap>> nodes{{object.symbol.name(), object.symbol.attributes()}};
-    if (of_all) nodes = object.symbol.all_attributes();
-    for (const auto &[node, map] : nodes) {
-      for (const auto &[key, value] : map) attrs->push_back({node, key, value});
+    SymbolAttrs made;
+    if (of_all) {
+      made.nodes = object.symbol.all_attributes();
+    } else {
+      made.nodes.emplace_back(object.symbol.name(), object.symbol.attributes());
     }
+    for (const auto &[node, map] : made.nodes) {
+      for (const auto &[key, value] : map) made.list.push_back({&node, &key, &value});
+    }
+    attrs = std::move(made);
   }
-  return *attrs;
+  return attrs->list;
 }
 
 // The name of each entry, with get(entry).
@@ -259,9 +263,9 @@ cohort_error *cohort_symbol_attr_at(const cohort_symbol *symbol, int32_t all, si
   return guard([&] {
     const std::vector<SymbolAttr> &attrs = attrs_of(symbol, all);
     check_index(index, attrs.size(), "index");
-    write_if(out_node, attrs[index].node.c_str());
-    write_if(out_key, attrs[index].key.c_str());
-    write_if(out_value, attrs[index].value.c_str());
+    write_if(out_node, attrs[index].node->c_str());
+    write_if(out_key, attrs[index].key->c_str());
+    write_if(out_value, attrs[index].value->c_str());
   });
 }
 

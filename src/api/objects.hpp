@@ -26,8 +26,14 @@
 
 namespace cohort::api {
 
+// One attribute of a node, in a list of those of several nodes.
 struct SymbolAttr {
-  std::string node, key, value;
+  const std::string *node, *key, *value;
+};
+
+struct SymbolAttrs {
+  std::vector<std::pair<std::string, AttrMap>> nodes;
+  std::vector<SymbolAttr> list;
 };
 
 struct SymbolObject {
@@ -35,7 +41,7 @@ struct SymbolObject {
   struct Texts {
     std::mutex mutex;  // guards the rest: several threads may read one symbol
     std::optional<std::vector<std::string>> names[5];
-    std::optional<std::vector<SymbolAttr>> attrs[2];
+    std::optional<SymbolAttrs> attrs[2];
     std::optional<std::string> json;
   };
 

@@ -4,6 +4,7 @@
 #include "symbol/automatic_names.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,15 +36,29 @@ std::string hint_of(std::string op) {
   return op;
 }
 
-// An operator in lower case and a number. Names of operators may end in digits, too.
-bool is_automatic(const std::string &name) {
+const std::unordered_set<std::string> &all_hints() {
   static const std::unordered_set<std::string> &hints = *[] {
     auto all = std::make_unique<std::unordered_set<std::string>>();
     for (const std::string &op : list_op_names()) all->insert(hint_of(op));
     return all.release();
   }();
+  return hints;
+}
+
+// No automatic name is longer. Names of files may be, by megabytes.
+size_t longest_automatic() {
+  static const size_t longest = [] {
+    size_t bytes = 0;
+    for (const std::string &hint : all_hints()) bytes = std::max(bytes, hint.size());
+    return bytes + std::numeric_limits<int64_t>::digits10 + 1;
+  }();
+  return longest;
+}
+
+// An operator in lower case and a number. Names of operators may end in digits, too.
+bool is_automatic(const std::string &name) {
   for (size_t end = name.size(); end > 0 && is_digit(name[end - 1]);)
-    if (hints.count(name.substr(0, --end))) return true;
+    if (all_hints().count(name.substr(0, --end))) return true;
   return false;
 }
 
@@ -51,7 +66,7 @@ bool is_automatic(const std::string &name) {
 
 void note_given_name(const std::string &name) {
   std::vector<std::string> found;
-  for (size_t end = 1; end <= name.size(); ++end) {
+  for (size_t end = 1; end <= std::min(name.size(), longest_automatic()); ++end) {
     if (!is_digit(name[end - 1]) || (end < name.size() && name[end] != '_')) continue;
     std::string front = name.substr(0, end);
     if (is_automatic(front)) found.push_back(std::move(front));

@@ -3,6 +3,7 @@
 // changes.
 #include <algorithm>
 #include <deque>
+#include <string_view>
 #include <unordered_map>
 
 #include "symbol/symbol.hpp"
@@ -64,30 +65,58 @@ void merge_heads(const Graph &graph, const std::vector<V> &of_heads, std::vector
               node.name);
 }
 
-// Visits nodes in topological order, and again whenever another node changed one of their entries.
+// Nodes that wait for a visit. First all, in topological order; then those of fewest inputs and outputs first, so that
+// a node with many is not visited for each step of a chain along which shapes arrive.
+class WaitingNodes {
+ public:
+  explicit WaitingNodes(const Graph &graph) : graph_(graph), is_waiting_(graph.nodes.size(), false) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) add(int(i), 0);
+  }
+  void add(int node) {
+    const size_t width = graph_.inputs[size_t(node)].size() + size_t(graph_.nodes[size_t(node)]->num_outputs());
+    size_t level = 0;
+    while (level + 1 < std::size(levels_) && width >> level > kNarrow) ++level;
+    add(node, level);
+  }
+  bool take(int *node) {
+    for (std::deque<int> &level : levels_) {
+      if (level.empty()) continue;
+      *node = level.front();
+      level.pop_front();
+      is_waiting_[size_t(*node)] = false;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr size_t kNarrow = 8;  // inputs and outputs
+
+  void add(int node, size_t level) {
+    if (graph_.nodes[size_t(node)]->is_variable() || is_waiting_[size_t(node)]) return;
+    is_waiting_[size_t(node)] = true;
+    levels_[level].push_back(node);
+  }
+
+  const Graph &graph_;
+  std::vector<bool> is_waiting_;
+  std::deque<int> levels_[24];  // by the logarithm of their width
+};
+
+// Visits nodes, and again whenever another node changed one of their entries.
 template <typename V, typename Infer>
 bool infer_all(const Graph &graph, std::vector<std::vector<V>> *values, Infer infer) {
   const size_t num_nodes = graph.nodes.size();
   std::vector<std::vector<int>> consumers(num_nodes);
-  std::deque<int> waiting;
-  std::vector<bool> is_waiting(num_nodes, false);
-  const auto call = [&](int node) {
-    if (graph.nodes[size_t(node)]->is_variable() || is_waiting[size_t(node)]) return;
-    is_waiting[size_t(node)] = true;
-    waiting.push_back(node);
-  };
   for (size_t i = 0; i < num_nodes; ++i) {
     for (const Graph::Input &input : graph.inputs[i]) {
       std::vector<int> &list = consumers[size_t(input.node)];
       if (list.empty() || list.back() != int(i)) list.push_back(int(i));
     }
-    call(int(i));
   }
+  WaitingNodes waiting(graph);
   std::vector<V> in, out;
-  while (!waiting.empty()) {
-    const int at = waiting.front();
-    waiting.pop_front();
-    is_waiting[size_t(at)] = false;
+  for (int at; waiting.take(&at);) {
     const Node &node = *graph.nodes[size_t(at)];
     const std::vector<Graph::Input> &inputs = graph.inputs[size_t(at)];
     in.clear();
@@ -98,8 +127,8 @@ bool infer_all(const Graph &graph, std::vector<std::vector<V>> *values, Infer in
       for (size_t k = 0; k < inputs.size(); ++k) {
         V &value = (*values)[size_t(inputs[k].node)][size_t(inputs[k].index)];
         if (!merge(value, in[k], "input")) continue;
-        call(inputs[k].node);
-        for (int consumer : consumers[size_t(inputs[k].node)]) call(consumer);
+        waiting.add(inputs[k].node);
+        for (int consumer : consumers[size_t(inputs[k].node)]) waiting.add(consumer);
       }
       bool changed = false;
       for (size_t k = 0; k < out.size(); ++k) changed |= merge((*values)[size_t(at)][k], out[k], "output");
@@ -107,8 +136,8 @@ bool infer_all(const Graph &graph, std::vector<std::vector<V>> *values, Infer in
     } catch (const Error &e) {
       fail_at(graph, at, e);
     }
-    call(at);
-    for (int consumer : consumers[size_t(at)]) call(consumer);
+    waiting.add(at);
+    for (int consumer : consumers[size_t(at)]) waiting.add(consumer);
   }
   for (const std::vector<V> &outputs : *values) {
     for (const V &value : outputs) {
@@ -221,6 +250,9 @@ void infer_dtypes(const Graph &graph, const std::vector<std::pair<std::string, D
 template <typename T>
 std::vector<T> known_by_node(const Graph &graph, const std::vector<std::pair<std::string, T>> &known, T unknown) {
   std::vector<T> result(graph.nodes.size(), unknown);
+  std::unordered_map<std::string_view, std::vector<size_t>> variables;  // by name
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i]->is_variable()) variables[graph.nodes[i]->name].push_back(i);
   size_t position = 0;
   for (const auto &[name, what] : known) {
     if (name.empty()) {
@@ -231,13 +263,11 @@ std::vector<T> known_by_node(const Graph &graph, const std::vector<std::pair<std
       result[size_t(graph.arguments[position++])] = what;
       continue;
     }
-    bool found = false;
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      if (!graph.nodes[i]->is_variable() || graph.nodes[i]->name != name) continue;
-      result[i] = what;
-      found = true;
+    const auto found = variables.find(name);
+    if (found != variables.end()) {
+      for (const size_t i : found->second) result[i] = what;
+      continue;
     }
-    if (found) continue;
     std::string candidates;
     for (const std::string &argument : graph.argument_names())
       candidates += (candidates.empty() ? "" : ", ") + argument;

@@ -3,6 +3,7 @@
 // untrusted: everything is validated before nodes are created.
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "base/json.hpp"
 #include "base/log.hpp"
@@ -18,7 +19,9 @@ constexpr int64_t kCurrentVersion = 10901;       // major * 10000 + minor * 100 
 constexpr int64_t kOldestVersion = 800;          // assumed if the file has no version
 constexpr int kMostDepth = 5 + 4 * kMostLevels;  // MXNet's own files have 5 levels, and 4 more per nested graph
 constexpr int64_t kMostOutputs = 1 << 22;        // of all nodes
-constexpr size_t kMostNamed = 100;               // limit of operators in an error, and of nodes for each
+// Lists of a symbol name a node's inputs and outputs after the node: a small file could ask for any amount of text.
+constexpr uint64_t kMostNameBytes = 1 << 28;
+constexpr size_t kMostNamed = 100;  // limit of operators in an error, and of nodes for each
 
 // ---- from a JSON tree to nodes -------------------------------------------------------------------------------------
 
@@ -35,10 +38,16 @@ struct RawNode {
   std::vector<std::shared_ptr<SymbolJsonReader>> subgraphs;
 };
 
+// Counts over all graphs in the file.
+struct Totals {
+  int64_t outputs = 0;
+  uint64_t name_bytes = 0;
+};
+
 class SymbolJsonReader {
  public:
-  SymbolJsonReader(const std::string &source, int64_t version, int64_t *num_outputs)
-      : source_(source), version_(version), num_outputs_(num_outputs) {}
+  SymbolJsonReader(const std::string &source, int64_t version, Totals *totals)
+      : source_(source), version_(version), totals_(totals) {}
 
   Symbol read(const Json &tree) {
     scan(tree);
@@ -67,7 +76,10 @@ class SymbolJsonReader {
     made_.resize(num_nodes_);
     for (size_t id : sorted(heads_)) make(id);
     std::vector<Entry> entries;
-    for (const RawNode::Input &head : heads_) entries.push_back(entry(head, "'heads'"));
+    for (const RawNode::Input &head : heads_) {
+      entries.push_back(entry(head, "'heads'"));
+      count_names(entries.back().node->name.size(), 1);
+    }
     return Symbol(std::move(entries));
   }
 
@@ -96,12 +108,14 @@ class SymbolJsonReader {
     return *found;
   }
 
-  // An integer in [0, limit).
-  int64_t read_index(const Json &value, int64_t limit, const std::string &where) const {
+  // An integer in [0, limit). Errors begin with the parts of `where`, which are text only then: names may be long, and
+  // nodes may have many inputs and attributes.
+  template <typename... Where>
+  int64_t read_index(const Json &value, int64_t limit, const Where &...where) const {
     const bool whole = value.is(Json::Kind::kInteger);
     const int64_t index = whole ? value.integer : -1;
     if (index < 0 || index >= limit) {
-      refuse(text(where, ": expected a whole number from 0 to ", limit - 1,
+      refuse(text(where..., ": expected a whole number from 0 to ", limit - 1,
                   whole ? text(", found ", index) : std::string()));
     }
     return index;
@@ -112,7 +126,7 @@ class SymbolJsonReader {
     if (!found) return;
     if (!found->is(Json::Kind::kArray)) refuse(text("'", key, "': expected an array"));
     for (const Json &index : found->elements)
-      read_index(index, of_nodes ? int64_t(num_nodes_) : INT64_MAX, text("'", key, "'"));
+      read_index(index, of_nodes ? int64_t(num_nodes_) : INT64_MAX, "'", key, "'");
   }
 
   void read_version(const Json &tree) {
@@ -132,17 +146,19 @@ class SymbolJsonReader {
     }
   }
 
-  RawNode::Input read_input(const Json &value, const std::string &where) const {
+  template <typename... Where>
+  RawNode::Input read_input(const Json &value, const Where &...where) const {
     const std::vector<Json> &parts = value.elements;
     if (!value.is(Json::Kind::kArray) || parts.size() < 2 || parts.size() > 3) {
-      refuse(text(where, ": expected [node, output, version] or [node, output]"));
+      refuse(text(where..., ": expected [node, output, version] or [node, output]"));
     }
-    if (parts.size() == 3) read_index(parts[2], INT64_MAX, where);
-    return {size_t(read_index(parts[0], int64_t(num_nodes_), where)), read_index(parts[1], kMaxInputs, where)};
+    if (parts.size() == 3) read_index(parts[2], INT64_MAX, where...);
+    return {size_t(read_index(parts[0], int64_t(num_nodes_), where...)), read_index(parts[1], kMaxInputs, where...)};
   }
 
-  const std::string &read_text(const Json &value, const std::string &where) const {
-    if (!value.is(Json::Kind::kString)) refuse(text(where, ": expected a string"));
+  template <typename... Where>
+  const std::string &read_text(const Json &value, const Where &...where) const {
+    if (!value.is(Json::Kind::kString)) refuse(text(where..., ": expected a string"));
     return value.text;
   }
 
@@ -150,8 +166,8 @@ class SymbolJsonReader {
     const std::string where = text("nodes[", raw_.size(), "]");
     if (!value.is(Json::Kind::kObject)) refuse(text(where, ": expected an object"));
     RawNode node;
-    node.op = read_text(member(value, "op", where), where + ".op");
-    node.name = read_text(member(value, "name", where), where + ".name");
+    node.op = read_text(member(value, "op", where), where, ".op");
+    node.name = read_text(member(value, "name", where), where, ".name");
     const std::string named = text(where, " '", node.name, "'");
     check_keys(value, named,
                {"op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id"});
@@ -162,21 +178,21 @@ class SymbolJsonReader {
       if (!attrs->is(Json::Kind::kObject)) refuse(text(named, ".", key, ": expected an object"));
       for (size_t i = 0; i < attrs->keys.size(); ++i) {
         const std::string &attr = attrs->keys[i];
-        node.attrs.emplace(attr, read_text(attrs->elements[i], text(named, ".", key, ".", attr)));
+        node.attrs.emplace(attr, read_text(attrs->elements[i], named, ".", key, ".", attr));
       }
     }
     const Json &inputs = member(value, "inputs", named);
     if (!inputs.is(Json::Kind::kArray)) refuse(text(named, ".inputs: expected an array"));
-    for (const Json &input : inputs.elements) node.inputs.push_back(read_input(input, named + ".inputs"));
+    for (const Json &input : inputs.elements) node.inputs.push_back(read_input(input, named, ".inputs"));
     if (const Json *deps = value.find("control_deps")) {
       if (!deps->is(Json::Kind::kArray)) refuse(text(named, ".control_deps: expected an array"));
-      for (const Json &dep : deps->elements) read_index(dep, int64_t(num_nodes_), named + ".control_deps");
+      for (const Json &dep : deps->elements) read_index(dep, int64_t(num_nodes_), named, ".control_deps");
     }
     if (const Json *subgraphs = value.find("subgraphs")) {
       if (!subgraphs->is(Json::Kind::kArray)) refuse(text(named, ".subgraphs: expected an array"));
       for (const Json &subgraph : subgraphs->elements) {
         const std::string where = text(source_, ": ", named, ".subgraphs[", node.subgraphs.size(), "]");
-        node.subgraphs.push_back(std::make_shared<SymbolJsonReader>(where, version_, num_outputs_));
+        node.subgraphs.push_back(std::make_shared<SymbolJsonReader>(where, version_, totals_));
         node.subgraphs.back()->scan(subgraph);
       }
     }
@@ -257,12 +273,13 @@ class SymbolJsonReader {
     return order;
   }
 
-  Entry entry(const RawNode::Input &input, const std::string &where) const {
+  template <typename... Where>
+  Entry entry(const RawNode::Input &input, const Where &...where) const {
     const std::shared_ptr<Node> &node = made_[input.node];
     const int num_outputs = node->num_outputs();
     if (input.index >= num_outputs) {
-      refuse(
-          text(where, ": expected an output below ", num_outputs, " of node '", node->name, "', found ", input.index));
+      refuse(text(where..., ": expected an output below ", num_outputs, " of node '", node->name, "', found ",
+                  input.index));
     }
     return Entry{node, int(input.index)};
   }
@@ -304,12 +321,11 @@ class SymbolJsonReader {
         refuse(raw, e.what());
       }
     }
-    for (const auto &[key, value] : hidden) {
-      if (long_key(key) == key) place_hidden(node.get(), key, value);
-    }
-    *num_outputs_ += node->num_outputs();
-    if (*num_outputs_ > kMostOutputs)
+    place_hidden(node.get(), hidden);
+    totals_->outputs += node->num_outputs();
+    if (totals_->outputs > kMostOutputs)
       refuse(text("expected at most ", kMostOutputs, " outputs of all nodes, found more"));
+    count_names(node->name.size(), uint64_t(node->num_outputs()));
     made_[id] = std::move(node);
   }
 
@@ -333,8 +349,14 @@ class SymbolJsonReader {
       refuse(raw, text("expected ", names.size(), " inputs, found ", raw.inputs.size()));
     }
     check_num_args(*node, num_args, names.size());
+    count_names(node->name.size(), names.size());
     for (const RawNode::Input &input : raw.inputs) {
-      node->inputs.push_back(entry(input, text("node '", raw.name, "' (", raw.op, ")")));
+      node->inputs.push_back(entry(input, "node '", raw.name, "' (", raw.op, ")"));
+    }
+    if (raw.inputs.size() < names.size()) {
+      uint64_t bytes = 0;
+      for (const auto &[key, value] : node->attrs) bytes += key.size() + value.size();
+      count_names(bytes, names.size() - raw.inputs.size());
     }
     for (size_t i = raw.inputs.size(); i < names.size(); ++i) {  // auxiliary states, absent from files of 0.8
       auto variable = std::make_shared<Node>();
@@ -351,20 +373,35 @@ class SymbolJsonReader {
     check_auxiliary(*node);
   }
 
-  void place_hidden(Node *node, const std::string &key, const std::string &value) const {
-    if (node->is_variable()) {
-      node->attrs[key] = value;
-      return;
+  void place_hidden(Node *node, const AttrMap &hidden) const {
+    std::unordered_map<std::string, size_t> inputs;  // places by name
+    for (const auto &[key, value] : hidden) {
+      if (long_key(key) != key) continue;
+      if (node->is_variable()) {
+        node->attrs[key] = value;
+        continue;
+      }
+      if (inputs.empty()) {
+        for (const std::string &name : node->op->input_names(node->parsed, int(node->inputs.size())))
+          inputs.emplace(name, inputs.size());
+      }
+      const std::string &suffix = *hidden_suffix(key);
+      const auto input = inputs.find(key.substr(0, key.size() - suffix.size() - 1));
+      if (input != inputs.end() && node->inputs[input->second].node->is_variable()) {
+        mutable_node(node->inputs[input->second])->attrs["__" + suffix + "__"] = value;
+      } else {
+        node->attrs["__" + key + "__"] = value;
+      }
     }
-    const std::string &suffix = *hidden_suffix(key);
-    const std::string input = key.substr(0, key.size() - suffix.size() - 1);
-    const auto names = node->op->input_names(node->parsed, int(node->inputs.size()));
-    const size_t at = size_t(std::find(names.begin(), names.end(), input) - names.begin());
-    if (at < names.size() && node->inputs[at].node->is_variable()) {
-      mutable_node(node->inputs[at])->attrs["__" + suffix + "__"] = value;
-    } else {
-      node->attrs["__" + key + "__"] = value;
+  }
+
+  // Counts the bytes of names that lists of the symbol may have.
+  void count_names(uint64_t bytes, uint64_t times) {
+    if (times > 0 && bytes > (kMostNameBytes - totals_->name_bytes) / times) {
+      refuse(text("expected at most ", kMostNameBytes,
+                  " bytes of names, that of a node counted for each of its inputs and outputs, found more"));
     }
+    totals_->name_bytes += bytes * times;
   }
 
   // Nodes created here are not shared yet.
@@ -372,7 +409,7 @@ class SymbolJsonReader {
 
   std::string source_;
   int64_t version_;
-  int64_t *num_outputs_;  // of all graphs in the file
+  Totals *totals_;
   size_t num_nodes_ = 0;
   std::vector<RawNode> raw_;
   std::vector<RawNode::Input> heads_;
@@ -410,8 +447,8 @@ void append_quoted(std::string *out, const std::string &s, const std::string &no
 }  // namespace
 
 Symbol Symbol::from_json(const std::string &json, const std::string &source) {
-  int64_t num_outputs = 0;
-  return SymbolJsonReader(source, kOldestVersion, &num_outputs).read(parse_json(json, source, kMostDepth));
+  Totals totals;
+  return SymbolJsonReader(source, kOldestVersion, &totals).read(parse_json(json, source, kMostDepth));
 }
 
 std::string graph_json(const Symbol &symbol) {

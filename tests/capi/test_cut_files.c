@@ -5,7 +5,7 @@
 
 enum { MOST_BYTES = 1 << 16 };
 
-/* What was loaded, as bytes. */
+/* The loaded values, as bytes. */
 typedef struct content {
   char bytes[MOST_BYTES];
   size_t size;

@@ -96,10 +96,10 @@ extern "C" {
     );
     /// Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
     ///
-    /// - `bytes`: The length of json, without an ending zero.
+    /// - `bytes`: The length of json, without an ending zero. Names may take up to 2^28 bytes in all, where that of a node counts once for each of its inputs and outputs, and for each head that is one of these.
     ///
     /// Returns: NULL, or COHORT_ERROR_FORMAT: other JSON, indices out of range, a cycle, unknown operators (the error names
-    ///   all of them, each with its nodes) or an unknown attribute (the error names node and operator).
+    ///   all of them, each with its nodes), an unknown attribute (the error names node and operator) or longer names.
     pub fn cohort_symbol_from_json(
         json: *const c_char,
         bytes: usize,
