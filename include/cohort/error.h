@@ -41,8 +41,8 @@ COHORT_API cohort_error_class cohort_error_code(const cohort_error *error);
 
 /**
  * One line for a person, which says what is wrong, where, what was expected and what was found. It is UTF-8, whatever
- * it quotes: other bytes and control characters are written as \xNN, in the subject too. Lives until the error is
- * freed.
+ * it quotes: other bytes and control characters are written as \xNN, in the subject too. The middle of a quotation of
+ * more than 4 KiB is left out, but not of the subject. Lives until the error is freed.
  *
  * @param error  @nullable NULL: "".
  */

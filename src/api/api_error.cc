@@ -137,7 +137,7 @@ cohort_error *out_of_memory() noexcept { return &out_of_memory_error; }
 cohort_error *error_handle(Code code, const char *message, const std::string &subject) noexcept {
   try {
     // Messages quote text of the host, which may be any bytes; hosts decode messages as UTF-8 and write them to logs.
-    return make_handle<cohort_error>(ErrorObject{code, plain_line(message), plain_line(subject)});
+    return make_handle<cohort_error>(ErrorObject{code, message_line(message), plain_line(subject)});
   } catch (...) {
     return out_of_memory();
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 
 namespace cohort {
 namespace {
@@ -67,13 +68,17 @@ class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
     return add(Json::Kind::kNumber, std::to_string(value));
   }
   bool number_float(number_float_t, const string_t &digits) override { return add(Json::Kind::kNumber, digits); }
-  bool string(string_t &value) override { return add(Json::Kind::kString, std::move(value)); }
+  bool string(string_t &value) override {
+    refuse_zero(value);
+    return add(Json::Kind::kString, std::move(value));
+  }
   bool binary(binary_t &) override { return false; }  // does not occur in JSON text
   bool start_array(size_t) override { return enter(Json::Kind::kArray); }
   bool end_array() override { return leave(); }
   bool start_object(size_t) override { return enter(Json::Kind::kObject); }
   bool end_object() override { return leave(); }
   bool key(string_t &name) override {
+    refuse_zero(name);
     if (!open_.back().keys.insert(name).second) {
       throw Error(Code::kFormat, cohort::text(source_, ": key '", name, "' comes twice in one object"), source_);
     }
@@ -95,6 +100,12 @@ class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
     std::set<std::string> keys;
   };
 
+  // In C the text would end there, and texts that differ behind it would be equal.
+  void refuse_zero(const std::string &value) const {
+    if (value.find('\0') == value.npos) return;
+    throw Error(Code::kFormat,
+                cohort::text(source_, ": expected text without zero bytes, found '", plain_line(value), "'"), source_);
+  }
   bool add(Json value) {
     (open_.empty() ? root_ : open_.back().value.elements.emplace_back()) = std::move(value);
     return true;

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/utf8.hpp"
+
 namespace cohort {
 namespace {
 
@@ -56,7 +58,8 @@ void set_log(LogFunction function, LogLevel lowest) {
   all.lowest_on_stderr = lowest;
 }
 
-void log(LogLevel level, const std::string &message) {
+void log(LogLevel level, const std::string &given) {
+  const std::string message = message_line(given);
   Listeners &all = listeners();
   std::vector<std::shared_ptr<const LogSink>> sinks;
   LogLevel lowest_on_stderr;

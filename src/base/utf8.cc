@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/utf8.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace cohort {
@@ -47,6 +48,39 @@ std::string plain_line(const std::string &source) {
     for (; i < end; ++i) line += {'\\', 'x', kHex[uint8_t(source[i]) >> 4], kHex[uint8_t(source[i]) & 15]};
   }
   return line;
+}
+
+namespace {
+
+constexpr size_t kLongestQuotation = 4096, kLongestMessage = 256 << 10;  // bytes
+
+// Appends source[begin, end), without its middle if it has more than `longest` bytes.
+void append_ends(const std::string &source, size_t begin, size_t end, size_t longest, std::string *out) {
+  const auto is_inside = [&](size_t i) { return i > begin && i < end && (uint8_t(source[i]) & 0xc0) == 0x80; };
+  if (end - begin <= longest) {
+    out->append(source, begin, end - begin);
+    return;
+  }
+  size_t first_end = begin + longest / 4 * 3, last_begin = end - longest / 4;
+  while (is_inside(first_end)) --first_end;
+  while (is_inside(last_begin)) ++last_begin;
+  out->append(source, begin, first_end - begin) += "[...]";
+  out->append(source, last_begin, end - last_begin);
+}
+
+}  // namespace
+
+std::string message_line(const std::string &source) {
+  if (source.size() <= kLongestQuotation) return plain_line(source);
+  std::string brief, line;
+  for (size_t begin = 0; begin <= source.size();) {  // from quotation mark to quotation mark
+    const size_t end = std::min(source.find('\'', begin), source.size());
+    append_ends(source, begin, end, kLongestQuotation, &brief);
+    if (end < source.size()) brief += '\'';
+    begin = end + 1;
+  }
+  append_ends(brief, 0, brief.size(), kLongestMessage, &line);
+  return plain_line(line);
 }
 
 }  // namespace cohort

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "ndarray/file.hpp"
 #include "ndarray/params.hpp"
 
@@ -60,7 +61,7 @@ class Header {
 
  private:
   [[noreturn]] void fail(const std::string &what) const {
-    throw Error(Code::kFormat, text("'", name_, "', header: ", what), name_);
+    throw Error(Code::kFormat, text("'", name_, "', header: ", plain_line(what)), name_);
   }
   void skip_space() {
     while (!words_.empty() && (words_[0] == ' ' || words_[0] == '\n')) words_.remove_prefix(1);
@@ -110,8 +111,10 @@ class Header {
         return;
       }
     }
-    throw Error(Code::kUnsupported,
-                text("'", name_, "': expected a supported element type, found NumPy's '", descr, "'"), name_);
+    throw Error(
+        Code::kUnsupported,
+        text("'", name_, "': expected a supported element type, found NumPy's '", plain_line(std::string(descr)), "'"),
+        name_);
   }
   void take_order() {
     note(2, "fortran_order");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "ndarray/npy.hpp"
 
 namespace cohort {
@@ -103,7 +104,7 @@ class Archive {
 
  private:
   [[noreturn]] void fail(const std::string &what) const {
-    throw Error(Code::kFormat, text("'", name_, "': ", what), name_);
+    throw Error(Code::kFormat, text("'", name_, "': ", plain_line(what)), name_);
   }
   void check(int status, const std::string &what) const {
     if (status < 0) fail(text(what, " is damaged (", status, ")"));

@@ -20,6 +20,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "ndarray/params.hpp"
 #include "optimizer/optimizer_impl.hpp"
 
@@ -80,7 +81,7 @@ class StateReader {
   const char *here() const { return data_ + at_; }
   size_t left() const { return bytes_ - at_; }
   [[noreturn]] void fail(const std::string &what) const {
-    throw Error(Code::kFormat, text(source_, ": ", what, " at byte ", at_, " of ", bytes_), source_);
+    throw Error(Code::kFormat, text(source_, ": ", plain_line(what), " at byte ", at_, " of ", bytes_), source_);
   }
 
  private:
@@ -178,6 +179,7 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
   for (uint64_t i = 0; i < num_counts; ++i) {
     auto slot = std::make_unique<Slot>();
     slot->param = reader.counted_words();
+    if (slot->param.find('\0') != std::string::npos) reader.fail("'" + slot->param + "': found a zero byte in a name");
     slot->copy = size_t(reader.number<uint64_t>());
     slot->count = reader.number<int64_t>();
     if (carries) slot->carried = reader.real();

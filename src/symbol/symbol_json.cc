@@ -434,8 +434,6 @@ void append_quoted(std::string *out, const std::string &s, const std::string &no
     } else if (c == '\n' || c == '\r' || c == '\t') {
       *out += '\\';
       *out += c == '\n' ? 'n' : c == '\r' ? 'r' : 't';
-    } else if (c == '\0') {
-      *out += "\\u0000";  // bare, it would end the text
     } else {
       out->append(s, i, length);
     }

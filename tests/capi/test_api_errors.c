@@ -425,6 +425,72 @@ static void indices_beyond_the_end(void **state) {
   cohort_metric_free(metric);
 }
 
+/* A zero byte would end a text in C, and make equal what differs behind it. */
+static void zero_bytes_in_files_are_refused(void **state) {
+  char json[512];
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < 4; ++i) {
+    static const char *const found[] = {"null\\u0000", "fc\\u0000a", "__note\\u0000__", "v\\u0000"};
+    cohort_symbol *symbol = NULL;
+
+    snprintf(json, sizeof json,
+             "{\"nodes\": [{\"op\": \"%s\", \"name\": \"%s\", \"attrs\": {\"%s\": \"%s\"}, \"inputs\": []}], "
+             "\"arg_nodes\": [0], \"heads\": [[0, 0, 0]]}",
+             i == 0 ? found[0] : "null", i == 1 ? found[1] : "fc", i == 2 ? found[2] : "__note__",
+             i == 3 ? found[3] : "v");
+    fails(cohort_symbol_from_json(json, strlen(json), &symbol), COHORT_ERROR_FORMAT, "without zero bytes, found '");
+  }
+}
+
+static void zero_bytes_in_states_are_refused(void **state) {
+  static const float one[] = {1};
+  const int64_t shape[] = {1};
+  cohort_ndarray *weight = floats(one, shape, 1), *grad = floats(one, shape, 1);
+  cohort_optimizer *sgd = NULL;
+  char bytes[512];
+  size_t size = 0, at;
+
+  (void)state;
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &sgd));
+  ok(cohort_optimizer_update(sgd, "weight", 0, weight, grad));
+  ok(cohort_optimizer_save_states_memory(sgd, bytes, sizeof bytes, &size));
+  for (at = 0; memcmp(bytes + at, "weight", 6) != 0; ++at) assert_true(at + 6 < size);
+  bytes[at + 2] = '\0';
+  fails(cohort_optimizer_load_states_memory(sgd, bytes, size), COHORT_ERROR_FORMAT, "'we\\x00ght': found a zero byte");
+  cohort_optimizer_free(sgd);
+  cohort_ndarray_free(weight);
+  cohort_ndarray_free(grad);
+}
+
+/* An error quotes both ends of a name of a megabyte, and what it is about. */
+static void long_quotations_are_cut_short(void **state) {
+  enum { SIZE = 1 << 20, MOST = 20000 };
+  char *const name = malloc(SIZE + 1);
+  cohort_symbol *symbol = NULL;
+  cohort_error *error;
+  const char *message;
+  size_t i;
+
+  (void)state;
+  assert_non_null(name);
+  for (i = 0; i < SIZE; i += 2) memcpy(name + i, "\xc3\xa4", 2);
+  name[0] = name[1] = '<';
+  name[SIZE - 1] = name[SIZE - 2] = '>';
+  name[SIZE] = '\0';
+  error = cohort_symbol_create(name, "node", NULL, NULL, 0, NULL, NULL, 0, &symbol);
+  assert_int_equal(cohort_error_code(error), COHORT_ERROR_NAME);
+  message = cohort_error_message(error);
+  assert_in_range(strlen(message), 1, MOST);
+  assert_non_null(strstr(message, "'<<\xc3\xa4"));
+  assert_non_null(strstr(message, "\xc3\xa4[...]\xc3\xa4"));
+  assert_non_null(strstr(message, "\xc3\xa4>>'"));
+  assert_null(strstr(message, "\\x"));
+  cohort_error_free(error);
+  free(name);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(null_is_success),
@@ -440,6 +506,9 @@ int main(void) {
       TEST(an_unknown_operator_names_the_nearest),
       TEST(all_unknown_operators_are_named_at_once),
       TEST(an_error_of_many_unknown_operators_stays_short),
+      TEST(zero_bytes_in_files_are_refused),
+      TEST(zero_bytes_in_states_are_refused),
+      TEST(long_quotations_are_cut_short),
       TEST(attributes_are_checked),
       TEST(unknown_constants),
       TEST(indices_beyond_the_end),
