@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/error.hpp"
 #include "cuda/cuda_layout.hpp"
 #include "cuda/cuda_memory.hpp"
 #include "cuda/op/compute_type.cuh"
@@ -210,7 +211,97 @@ class AddAllCuda final : public Kernel {
   const int num_inputs_;
 };
 
+// Addends of which each is in float or in T, which has 16 bits.
+template <typename T>
+struct MixedAddends {
+  const void *at[kMostAddends];
+  bool is_wide[kMostAddends];
+};
+
+// The i-th N elements: all addends from left to right, in float.
+template <int N, typename T, typename Out>
+__device__ void add_mixed_several(const MixedAddends<T> &addends, int num_addends, Out *out, int64_t i) {
+  float sums[N] = {};
+  for (int j = 0; j < num_addends; ++j) {
+    Several<float, N> x;
+    if (addends.is_wide[j]) {
+      x = load_several<N>(static_cast<const float *>(addends.at[j]) + i * N);
+    } else {
+      const Several<T, N> narrow = load_several<N>(static_cast<const T *>(addends.at[j]) + i * N);
+      for (int k = 0; k < N; ++k) x.at[k] = to_compute(narrow.at[k]);
+    }
+    for (int k = 0; k < N; ++k) sums[k] = j == 0 ? x.at[k] : pointwise::add(sums[k], x.at[k]);
+  }
+  Several<Out, N> all;
+  for (int k = 0; k < N; ++k) all.at[k] = from_compute<Out>(sums[k]);
+  store_several(out + i * N, all);
+}
+
+// out = in0 + in1 + ..., in groups of as many elements as float has in 16 bytes, then the elements that remain. out may
+// be any addend of its type.
+template <typename T, typename Out>
+__global__ void add_mixed(MixedAddends<T> addends, int num_addends, Out *out, int64_t groups, int64_t count) {
+  constexpr int kSize = Vector<float>::kSize;
+  const int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = first; i < groups; i += step) add_mixed_several<kSize>(addends, num_addends, out, i);
+  for (int64_t i = groups * kSize + first; i < count; i += step) add_mixed_several<1>(addends, num_addends, out, i);
+}
+
+template <typename T, typename Out>
+class AddMixedCuda final : public Kernel {
+ public:
+  explicit AddMixedCuda(const StepSpec &spec)
+      : count_(spec.outputs[0].shape.size()), num_inputs_(int(spec.inputs.size())) {
+    if (num_inputs_ > kMostAddends) {
+      throw Error(Code::kUnsupported, text("_sum_gradients: expected at most ", kMostAddends,
+                                           " inputs of several types, found ", num_inputs_));
+    }
+    for (int i = 0; i < num_inputs_; ++i) is_wide_[i] = spec.inputs[size_t(i)].dtype == Dtype::kFloat32;
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    if (count_ == 0) return;
+    Out *const out = args.out<Out>(0);
+    MixedAddends<T> addends{};
+    bool whole = can_be_vectors({out});
+    for (int i = 0; i < num_inputs_; ++i) {
+      addends.at[i] = args.inputs[i];
+      addends.is_wide[i] = is_wide_[i];
+      whole = whole && can_be_vectors({args.inputs[i]});
+    }
+    const int64_t groups = whole ? count_ / Vector<float>::kSize : 0;
+    launch(add_mixed<T, Out>, flat_grid(groups > 0 ? groups : count_), lane.stream, addends, num_inputs_, out, groups,
+           count_);
+  }
+
+ private:
+  const int64_t count_;
+  const int num_inputs_;
+  bool is_wide_[kMostAddends];
+};
+
+// The type with 16 bits of a sum whose inputs and output are in that type and in float; kNone: all are of one type.
+Dtype narrow_type(const StepSpec &spec) {
+  Dtype narrow = Dtype::kNone;
+  bool is_mixed = false;
+  std::vector<TensorSpec> tensors = spec.inputs;
+  tensors.push_back(spec.outputs[0]);
+  for (const TensorSpec &tensor : tensors) {
+    if (tensor.dtype != Dtype::kFloat32) narrow = tensor.dtype;
+    is_mixed = is_mixed || tensor.dtype != spec.outputs[0].dtype;
+  }
+  return is_mixed ? narrow : Dtype::kNone;
+}
+
+template <typename T>
+std::unique_ptr<Kernel> make_mixed_sum(const StepSpec &spec) {
+  if (spec.outputs[0].dtype == Dtype::kFloat32) return std::make_unique<AddMixedCuda<T, float>>(spec);
+  return std::make_unique<AddMixedCuda<T, T>>(spec);
+}
+
 std::unique_ptr<Kernel> make_sum(StepSpec &spec) {
+  const Dtype narrow = narrow_type(spec);
+  if (narrow == Dtype::kFloat16) return make_mixed_sum<Float16>(spec);
+  if (narrow == Dtype::kBfloat16) return make_mixed_sum<Bfloat16>(spec);
   return dispatch(spec.outputs[0].dtype, [&](auto type) -> std::unique_ptr<Kernel> {
     return std::make_unique<AddAllCuda<decltype(type)>>(spec);
   });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds the backward steps, in reverse order of the forward steps. Each value collects the gradients from its readers;
-// the step that produced the value reads their sum.
+// the step that produced the value reads their sum. A few gradients are summed by one step. Many are added to a running
+// sum as soon as each one is there, so that they do not all take memory at once; the sum is in float32 if they are in
+// 16 bits, and so is rounded once, like that of a few.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -11,12 +13,15 @@
 namespace cohort::plan {
 namespace {
 
+constexpr int kFewGradients = 3;  // of one value, that one step sums
+
 class GradientPass {
  public:
   explicit GradientPass(Ir &ir) : ir_(ir), wanted_(ir.values.size(), false), given_(ir.values.size()) {}
 
   void run() {
     mark_wanted();
+    count_gradients();
     ir_.head_gradients.assign(ir_.heads.size(), -1);
     take_head_gradients();
     // Writes an argument's gradient as soon as its first reader has been differentiated: this frees memory, and the
@@ -56,6 +61,25 @@ class GradientPass {
         if (v >= 0) wanted_[size_t(v)] = true;
       }
     }
+  }
+
+  bool is_narrow_twin(int value) const { return ir_.values[size_t(value)].narrow_of >= 0; }
+
+  // Counts the gradients that each value may get.
+  void count_gradients() {
+    num_gradients_.assign(ir_.values.size(), 0);
+    const auto count = [this](int value) {
+      const int root = reach(value);
+      if (root >= 0) ++num_gradients_[size_t(is_narrow_twin(root) ? ir_.values[size_t(root)].narrow_of : root)];
+    };
+    for (size_t s = 0; s < ir_.num_forward; ++s) {
+      const IrStep &step = ir_.steps[s];
+      if (!step.learns || is_narrow_twin(step.outputs[0])) continue;
+      for (int k : inputs_with_gradient(*step.op, step.op->gradient_of(step.attrs), step.inputs.size()))
+        count(step.inputs[size_t(k)]);
+    }
+    for (const Graph::Input &head : ir_.request->graph->heads)
+      count(ir_.node_values[size_t(head.node)][size_t(head.index)]);
   }
 
   void take_head_gradients() {
@@ -101,25 +125,51 @@ class GradientPass {
 
   // Adds `gradient`, which has the shape of `value`, to the gradients of `value`.
   void give(int value, int gradient) {
-    const int root = reach(value);
+    int root = reach(value);
     if (root < 0) return;
     if (root != value) gradient = ir_.add_alias(gradient, ir_.values[size_t(root)].spec.shape);
-    if (const int wide = ir_.values[size_t(root)].narrow_of;
-        wide >= 0) {  // cast each one, so that sums are computed in the wide type
-      give(wide, add_cast(gradient, wide, ir_.steps.back().node));
-      return;
+    const int node = ir_.steps.empty() ? ir_.values[size_t(root)].node : ir_.steps.back().node;
+    if (is_narrow_twin(root)) {
+      root = ir_.values[size_t(root)].narrow_of;
+      if (!has_many(root)) gradient = add_cast(gradient, root, node);  // so that sums are computed in the wide type
     }
     const int device = ir_.values[size_t(root)].device;
-    if (ir_.values[size_t(ir_.root(gradient))].device !=
-        device) {  // back across the device boundary that forward crossed
-      const int copy = ir_.add_like(root);
-      const int from = ir_.values[size_t(ir_.root(gradient))].device;
-      IrStep &step = add_step("_CrossDeviceCopy", ir_.steps.back().node, ir_.copying_device(from, device));
+    if (const int from = ir_.values[size_t(ir_.root(gradient))].device;
+        from != device) {  // back across the device boundary that forward crossed
+      const int copy = ir_.add_like(gradient);
+      ir_.values[size_t(copy)].device = device;
+      IrStep &step = add_step("_CrossDeviceCopy", node, ir_.copying_device(from, device));
       step.inputs = {gradient};
       step.outputs = {copy};
       gradient = copy;
     }
-    given_[size_t(root)].push_back(gradient);
+    std::vector<int> &given = given_[size_t(root)];
+    given.push_back(gradient);
+    if (has_many(root)) given = {running_sum(root, given, node)};
+  }
+
+  bool has_many(int root) const { return num_gradients_[size_t(root)] > kFewGradients; }
+
+  // The sum of the first gradients of `root`, to which later ones are added.
+  int running_sum(int root, const std::vector<int> &addends, int node) {
+    const Dtype type = ir_.values[size_t(root)].spec.dtype;
+    const Dtype sum_type = type == Dtype::kFloat16 || type == Dtype::kBfloat16 ? Dtype::kFloat32 : type;
+    if (addends.size() == 1 && ir_.values[size_t(addends[0])].spec.dtype == sum_type) return addends[0];
+    const int sum = add_sum(root, addends, node);
+    ir_.values[size_t(sum)].spec.dtype = sum_type;
+    ir_.steps.back().running_sum = true;
+    return sum;
+  }
+
+  // Adds a step that sums gradients of `root`.
+  int add_sum(int root, const std::vector<int> &addends, int node) {
+    const int sum = ir_.add_like(root);
+    IrStep &step = add_step(kSumGradients, node, ir_.values[size_t(root)].device);
+    step.inputs = addends;
+    step.outputs = {sum};
+    step.inplace = {{0, 0}};
+    step.elementwise = true;
+    return sum;
   }
 
   IrStep &add_step(const char *kernel, int node, int device) {
@@ -171,16 +221,11 @@ class GradientPass {
   // The sum of the gradients of `root`, or -1 if there are none.
   int collect(int root, int node) {
     std::vector<int> &given = given_[size_t(root)];
-    if (given.size() > 1) {
-      const int sum = ir_.add_like(root);
-      IrStep &step = add_step(kSumGradients, node, ir_.values[size_t(root)].device);
-      step.inputs = given;
-      step.outputs = {sum};
-      step.inplace = {{0, 0}};
-      step.elementwise = true;
-      given = {sum};
-    }
-    return given.empty() ? -1 : given[0];
+    if (given.empty()) return -1;
+    const bool is_sum =
+        given.size() == 1 && ir_.values[size_t(given[0])].spec.dtype == ir_.values[size_t(root)].spec.dtype;
+    if (!is_sum) given = {add_sum(root, given, node)};
+    return given[0];
   }
 
   void differentiate(int s) {
@@ -308,7 +353,8 @@ class GradientPass {
 
   Ir &ir_;
   std::vector<bool> wanted_;               // per forward value: an argument it depends on wants a gradient
-  std::vector<std::vector<int>> given_;    // per forward value: its gradients so far
+  std::vector<int> num_gradients_;         // per forward value: the most gradients that it can get
+  std::vector<std::vector<int>> given_;    // per forward value: its gradients so far, or the running sum of many
   std::unordered_set<int> from_outside_;   // values not produced by steps: head gradients
   std::unordered_map<int, int> cast_now_;  // narrow copies of arguments, and the casts that backward reads instead
 };

@@ -38,6 +38,7 @@ struct IrStep {
   std::vector<PostOp> post;
   std::vector<std::pair<int, int>> inplace;
   bool elementwise = false;  // works element by element on tensors of one common layout
+  bool running_sum = false;  // sums gradients to which later ones are added
   bool keep_for_backward = false;
   // An argument that it reads, directly or indirectly, wants a gradient, whether or not one arrives.
   bool learns = false;

@@ -146,6 +146,7 @@ class PointwiseFusion {
     if (m < 0 || instructions_[size_t(m)].size() != 1 || uses_[size_t(value)] != 1) return -1;
     if (ir_.values[size_t(value)].alias >= 0 || ir_.values[size_t(value)].location != ValueLocation::kArena) return -1;
     const IrStep &step = ir_.steps[size_t(m)];
+    if (step.running_sum) return -1;  // inside the next sum it would keep its addends alive until then
     const std::vector<int> &inputs = trees_[size_t(m)].inputs;  // they would be read later than now
     const bool may_wait = std::none_of(inputs.begin(), inputs.end(), [this](int v) { return ir_.changes(v); });
     return may_wait && step.backward == reader.backward && step.device == reader.device ? m : -1;

@@ -97,17 +97,21 @@ class CastCopy final : public Kernel {
   std::vector<Range> cast_;
 };
 
-// out = in0 + in1 + ..., from left to right. out may be in0. 16-bit floats are added in float.
+// out = in0 + in1 + ..., from left to right. out may be in0. 16-bit floats are added in float; where the output is one,
+// inputs may be float, and the reverse.
 template <typename C>
 class Sum final : public Kernel {
  public:
   explicit Sum(const StepSpec &spec)
       : count_(spec.outputs[0].shape.size()),
         num_inputs_(int(spec.inputs.size())),
-        direct_(spec.outputs[0].dtype == dtype_of<C>()),
+        direct_(spec.outputs[0].dtype == dtype_of<C>() &&
+                std::all_of(spec.inputs.begin(), spec.inputs.end(),
+                            [](const TensorSpec &input) { return input.dtype == dtype_of<C>(); })),
         add_(pointwise_loop<C>(PointwiseCode::kAdd)),
-        load_(load_block(spec.outputs[0].dtype, dtype_of<C>())),
-        store_(store_block(dtype_of<C>(), spec.outputs[0].dtype)) {}
+        store_(store_block(dtype_of<C>(), spec.outputs[0].dtype)) {
+    for (const TensorSpec &input : spec.inputs) load_.push_back(load_block(input.dtype, dtype_of<C>()));
+  }
 
   void run(const Args &args, const Lane &lane) const override {
     parallel_for(lane, count_, kCheapGrain, [&](int64_t begin, int64_t end) {
@@ -132,9 +136,9 @@ class Sum final : public Kernel {
       return;
     }
     C sum[kPointwiseBlock], next[kPointwiseBlock];
-    load_(args.inputs[0], begin, sum, count);
+    load_[0](args.inputs[0], begin, sum, count);
     for (int i = 1; i < num_inputs_; ++i) {
-      load_(args.inputs[i], begin, next, count);
+      load_[size_t(i)](args.inputs[i], begin, next, count);
       add_(sum, next, nullptr, C(0), C(0), sum, count);
     }
     store_(sum, args.outputs[0], begin, count);
@@ -144,8 +148,8 @@ class Sum final : public Kernel {
   const int num_inputs_;
   const bool direct_;
   const PointwiseLoop<C> add_;
-  const LoadBlock load_;
   const StoreBlock store_;
+  std::vector<LoadBlock> load_;
 };
 
 std::unique_ptr<Kernel> make_sum(StepSpec &spec) {
