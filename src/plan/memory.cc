@@ -81,12 +81,18 @@ struct ArenaBlock {
 
 class MemoryPass {
  public:
-  MemoryPass(const Ir &ir, Plan *plan) : ir_(ir), plan_(*plan), block_of_(ir.values.size(), -1) {}
+  MemoryPass(const Ir &ir, Plan *plan) : ir_(ir), plan_(*plan), block_of_(ir.values.size(), -1) {
+    for (const IrValue &value : ir.values)
+      bound_.push_back(value.location == ValueLocation::kGradient ? value.index : -1);
+  }
 
   void run() {
     find_lifetimes();
     find_forms_of_arguments();
-    if (!ir_.request->separate_nodes) reuse_in_place();
+    if (!ir_.request->separate_nodes) {
+      reuse_bound_gradients();
+      reuse_in_place();
+    }
     count_values();
     plan_.arena_bytes = blocks_.size() <= kFewBlocks ? place_by_size() : place_by_time();
     place_prologue();
@@ -199,6 +205,44 @@ class MemoryPass {
       plan_.value_bytes += size_t(most);
     }
   }
+
+  // Where a step may compute a bound gradient in place of an input, the bound array holds that input, too, if nothing
+  // else uses the array until then. Goes backwards, because the input may itself be computed in place.
+  void reuse_bound_gradients() {
+    std::map<int, size_t> first_use;  // of gradient arrays, by the values that gradient.cc has put there
+    for (size_t s = plan_.steps.size(); s-- > plan_.num_forward;) {
+      for (const std::vector<int> *values : {&plan_.steps[s].inputs, &plan_.steps[s].outputs}) {
+        for (const int v : *values) {
+          if (v >= 0 && gradient_array(v) >= 0) first_use[gradient_array(v)] = s;
+        }
+      }
+    }
+    for (size_t s = plan_.steps.size(); s-- > plan_.num_forward;) {
+      const PlanStep &step = plan_.steps[s];
+      for (const auto &[i, o] : step.inplace) {
+        if (size_t(i) >= step.inputs.size() || size_t(o) >= step.outputs.size()) continue;
+        const int input = step.inputs[size_t(i)], output = step.outputs[size_t(o)];
+        if (input < 0 || output < 0) continue;
+        const int source = block_of(input), array = gradient_array(output);
+        if (source < 0 || array < 0 || first_use[array] < s) continue;
+        const IrValue &value = ir_.values[size_t(ir_.root(input))], &result = ir_.values[size_t(ir_.root(output))];
+        ArenaBlock &block = blocks_[size_t(source)];
+        const bool read_elsewhere = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int v) {
+                                      return v >= 0 && (block_of(v) == source || gradient_array(v) == array);
+                                    }) > 1;
+        if (block.first < int(plan_.num_forward) || block.last != int(s) || read_elsewhere || value.spec.layout ||
+            result.spec.layout || value.spec.bytes() != result.spec.bytes() || value.device != result.device) {
+          continue;
+        }
+        bound_[size_t(ir_.root(input))] = array;
+        block_of_[size_t(ir_.root(input))] = -1;
+        block.bytes = 0;
+        break;
+      }
+    }
+  }
+  // The gradient array that holds the value, or -1.
+  int gradient_array(int value) const { return bound_[size_t(ir_.root(value))]; }
 
   void reuse_in_place() {
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
@@ -349,6 +393,11 @@ class MemoryPass {
       if (passes_.count(root)) slot.location = ValueLocation::kArena;
     }
     if (ir_.values[size_t(root)].location != ValueLocation::kArena) return;
+    if (bound_[size_t(root)] >= 0) {
+      slot.location = ValueLocation::kGradient;
+      slot.index = bound_[size_t(root)];
+      return;
+    }
     const int block = block_of(value);
     if (block < 0) {
       slot.location = ValueLocation::kNowhere;
@@ -360,6 +409,7 @@ class MemoryPass {
   const Ir &ir_;
   Plan &plan_;
   std::vector<int> block_of_;  // per root value
+  std::vector<int> bound_;     // per root value: the gradient array that holds it, or -1
   std::vector<ArenaBlock> blocks_;
   std::set<int> passes_;  // prologue values that no main step reads
 };

@@ -8,7 +8,7 @@
 
 enum { SIDE = 256, ELEMENTS = SIDE * SIDE, MANY = 64, THREADS = 2 };
 
-/* Of the shared value; all other values of one reader are much smaller. */
+/* The shared value takes kValue bytes; all other values of one reader take less than kReader. */
 static const size_t kValue = ELEMENTS * sizeof(float), kReader = 8192;
 
 /* One reader of the value w, with an input of its own. */
@@ -132,6 +132,19 @@ static void nor_does_it_where_gradients_are_added_to_those_before(void **state) 
 static void nor_does_it_where_products_are_in_bfloat16(void **state) {
   (void)state;
   check_memory("write", COHORT_DTYPE_BFLOAT16);
+}
+
+/* A product's gradient is row-major like the bound array: the sum is there from its first term on. */
+static void the_running_sum_of_a_weight_is_in_its_bound_gradient(void **state) {
+  const reader *const dot = &readers[1];
+  const int uses[] = {2, 3, MANY};
+  const size_t alone = planned_for(dot, 1, "write", COHORT_DTYPE_FLOAT32);
+  size_t k;
+
+  (void)state;
+  for (k = 0; k < COUNT(uses); ++k)
+    assert_true(planned_for(dot, uses[k], "write", COHORT_DTYPE_FLOAT32) <=
+                alone + (uses[k] == 3 ? 2 : 1) * kValue + (size_t)uses[k] * kReader);
 }
 
 /* Small whole numbers, other ones for each reader; rows for Embedding. */
@@ -329,6 +342,7 @@ int main(void) {
       TEST(memory_does_not_grow_with_the_number_of_readers),
       TEST(nor_does_it_where_gradients_are_added_to_those_before),
       TEST(nor_does_it_where_products_are_in_bfloat16),
+      TEST(the_running_sum_of_a_weight_is_in_its_bound_gradient),
       TEST(the_gradient_is_the_sum_of_those_of_the_readers),
       TEST(a_gradient_that_is_added_to_is_the_sum_with_what_was_there),
       TEST(a_value_inside_takes_no_more_either),
