@@ -530,15 +530,15 @@ std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const s
   return invoke(what, inputs, outputs, context, seed, frozen, nullptr);
 }
 
-std::vector<NDArray> invoke_backward(const Application &what, const Kept &kept, const std::vector<NDArray> &inputs,
-                                     const std::vector<TensorType> &types, const std::vector<bool> &wanted,
-                                     const Context &where) {
+std::vector<NDArray> invoke_as(const Application &what, const Kept &kept, const std::vector<NDArray> &inputs,
+                               const std::vector<NDArray> &outputs, const std::vector<TensorType> &types,
+                               const std::vector<bool> &wanted, const Context &where) {
   const std::shared_ptr<ImmediateStream> stream = streams().of(where);
   std::vector<const NDArray *> sources = pointers_to(inputs);
   if (kept.saved) sources.push_back(&kept.saved);
   std::string key = what.name() + '\0';
-  key.push_back(char(what.is_train));
-  append(&key, kept.program.get());  // an address that is not used again while the program made here is kept
+  key.push_back(char(what.is_train | 1 << 4));  // no key of write_key() has this bit
+  append(&key, kept.program.get());             // an address that is not used again while the program made here is kept
   append(&key, what.attrs.size());
   for (const auto &[name, value] : what.attrs) key.append(name).append(1, '\0').append(value).append(1, '\0');
   append(&key, sources.size());
@@ -561,11 +561,15 @@ std::vector<NDArray> invoke_backward(const Application &what, const Kept &kept, 
     program = std::make_shared<AppliedProgram>(made, stream->device, stream->num_threads());
     if (!program->stateful()) stream->programs.add(key, program);
   }
-  std::vector<NDArray> results, gradients;
-  run(*stream, program, sources.data(), sources.size(), nullptr, 0, where, 0, &results);
-  auto next = results.begin();
-  for (const bool is_wanted : wanted) gradients.push_back(is_wanted ? std::move(*next++) : NDArray());
-  return gradients;
+  std::vector<const NDArray *> targets;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i]) targets.push_back(outputs[i] ? &outputs[i] : nullptr);
+  }
+  std::vector<NDArray> made, results;
+  run(*stream, program, sources.data(), sources.size(), targets.data(), targets.size(), where, 0, &made);
+  auto next = made.begin();
+  for (const bool is_wanted : wanted) results.push_back(is_wanted ? std::move(*next++) : NDArray());
+  return results;
 }
 
 void release_invoked() noexcept {

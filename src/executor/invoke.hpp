@@ -58,11 +58,12 @@ std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const s
 std::vector<NDArray> invoke(const Application &what, const std::vector<NDArray> &inputs,
                             const std::vector<NDArray> &outputs, const Context &context, uint64_t seed, bool frozen,
                             Kept *kept);
-// Applies a backward step: `kept` is of the forward step, or empty if that was not kept. The outputs are new arrays of
-// these types on the context, null where they are not wanted.
-std::vector<NDArray> invoke_backward(const Application &what, const Kept &kept, const std::vector<NDArray> &inputs,
-                                     const std::vector<TensorType> &types, const std::vector<bool> &wanted,
-                                     const Context &context);
+// Applies a backward step, or an operator, as its kernels take it: nothing is inferred. `kept` is of the step's
+// operator, or empty if that was not kept. The outputs have these types and are on the context; null ones in `outputs`
+// are made, those that are not wanted stay null. One may be an input if the operator works in place.
+std::vector<NDArray> invoke_as(const Application &what, const Kept &kept, const std::vector<NDArray> &inputs,
+                               const std::vector<NDArray> &outputs, const std::vector<TensorType> &types,
+                               const std::vector<bool> &wanted, const Context &context);
 
 // Ends the threads of applied operators and frees their working memory when no array is left; waits for queued work.
 // Compiled programs stay.

@@ -300,7 +300,7 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
 }
 
 Tape::Values Tape::apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
-                                  const std::vector<bool> &wanted, const Record &of) {
+                                  const std::vector<bool> &wanted, const Record &of, const Arrays &spare) {
   Arrays arrays;
   bool tracked = false;
   for (const Tracked &value : inputs) {
@@ -315,7 +315,13 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
     if (source != records_.end() && source->second.is_variable) continue;
     arrays[size_t(i)] = cohort::invoke("_copy", {}, {arrays[size_t(i)]}, {}, of.context)[0];
   }
-  const Arrays results = invoke_backward(what, of.kept, arrays, types, wanted, of.context);
+  Arrays outputs;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const bool fits = wanted[i] && spare[i] && spare[i].dtype() == types[i].dtype &&
+                      spare[i].size() == types[i].shape.size() && spare[i].context() == of.context;
+    outputs.push_back(fits ? spare[i].reshape(types[i].shape) : NDArray());
+  }
+  const Arrays results = invoke_as(what, of.kept, arrays, outputs, types, wanted, of.context);
   if (recording_ && tracked) {
     Record made;
     made.what = what;
@@ -328,6 +334,18 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
   Values values;
   for (const NDArray &result : results) values.push_back({result, Edge()});
   return values;
+}
+
+Tape::Tracked Tape::sum(const Values &addends, Dtype type, const NDArray &into) {
+  Application what;
+  what.op = &get_op("add_n");
+  what.attrs = {{"num_args", std::to_string(addends.size())}};
+  what.parsed = what.op->parse(what.attrs);
+  const Context &context = addends[0].array.context();
+  const Shape &shape = addends[0].array.shape();
+  Arrays arrays;
+  for (const Tracked &addend : addends) arrays.push_back(addend.array);
+  return {invoke_as(what, Kept(), arrays, {into}, {{shape, type}}, {true}, context)[0], Edge()};
 }
 
 // Keeps the arrays that the gradient reads. A backward step keeps all its inputs.

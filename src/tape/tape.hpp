@@ -111,11 +111,15 @@ class Tape {
   void refuse_variables(const Arrays &outputs, const std::string &what);
 
   // Apply the operator, and record it if the tape is recording and an input is tracked. `types` has the types of a
-  // backward step's outputs; an output that is not wanted is not computed.
+  // backward step's outputs; an output that is not wanted is not computed. `spare` has an array for each output, which
+  // it is written to if it has as many elements of the same type on the same device.
   Values apply(const Application &what, const Values &inputs, const Arrays &outputs, const Context &context,
                uint64_t seed);
   Values apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
-                        const std::vector<bool> &wanted, const Record &of);
+                        const std::vector<bool> &wanted, const Record &of, const Arrays &spare);
+  // The sum of arrays of one shape, each in `type` or in 16 bits, computed in `type` or float32, from left to right;
+  // not recorded. Written to `into`, which may be the first one; null: to a new array.
+  Tracked sum(const Values &addends, Dtype type, const NDArray &into);
   // Whether a gradient flows back through the operator to a variable.
   bool learns(const Application &what, const Values &inputs) const;
   Values record(Record record, const Values &inputs, const Arrays &outputs);

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // One backward pass along a tape, which visits records by number, from the newest. By the time a record is visited, all
-// records that read its outputs have added their gradients.
+// records that read its outputs have added their gradients. A few gradients of an output are summed then. Many are
+// added to a running sum as they come, so that they do not all take memory at once; the sum is in float32 if they are
+// in 16 bits, and so is rounded once, like that of a few.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "executor/invoke.hpp"
 #include "tape/tape.hpp"
 
 namespace cohort {
+namespace {
+
+constexpr size_t kFewGradients = 3;  // of one output, that are summed at once
+
+// The most bytes of gradients that wait in a queue: so many that waiting for them takes no noticeable time beside
+// computing them.
+size_t most_queued(const Context &context) { return size_t(context.on_host() ? 8 : 256) << 20; }
+
+Dtype type_of_sum(Dtype gradient) {
+  return gradient == Dtype::kFloat16 || gradient == Dtype::kBfloat16 ? Dtype::kFloat32 : gradient;
+}
+
+}  // namespace
 
 class Tape::Backward {
  public:
@@ -42,6 +58,7 @@ class Tape::Backward {
     for (uint64_t id : flows_) check_versions(tape_.records_.at(id));
     tape_.busy_ = true;
     tape_.recording_ = options_.create_graph;
+    count_gradients(tracked);
     for (size_t i = 0; i < heads.size(); ++i) {
       const bool given = !head_grads.empty() && head_grads[i];
       add_gradient(tracked[i].edge, given ? copy_of(tape_.track(head_grads[i], "head_grads", i)) : ones_like(heads[i]));
@@ -101,6 +118,11 @@ class Tape::Backward {
 
  private:
   using Key = std::pair<uint64_t, int>;
+  struct Sum {
+    Values given;         // gradients, or the running sum of many
+    bool is_own = false;  // nothing else reads or keeps the running sum, which grows in place
+    NDArray spare;        // has been added, and is free for the next gradient
+  };
 
   [[noreturn]] void refuse(const char *what, size_t index) const {
     throw Error(
@@ -179,6 +201,17 @@ class Tape::Backward {
     for (const Key &target : targets) targets_of_[target.first].push_back(target.second);
   }
 
+  void count_gradients(const Values &heads) {
+    for (const Tracked &head : heads) ++num_gradients_[{head.edge.record, head.edge.output}];
+    for (uint64_t id : flows_) {
+      const Record &record = tape_.records_.at(id);
+      for (int k : inputs_with_flow(record)) {
+        const Edge &edge = record.edges[size_t(k)];
+        ++num_gradients_[{edge.record, edge.output}];
+      }
+    }
+  }
+
   // The inputs that an operator itself writes, in its forward or backward step.
   static std::vector<int> states(const Record &record) {
     if (!record.what.op) return {};
@@ -246,22 +279,56 @@ class Tape::Backward {
     return apply("Reshape", {value}, {}, {{"shape", print_tuple(lengths)}});
   }
 
-  void add_gradient(const Edge &edge, const Tracked &gradient) {
+  // `is_own`: nothing else reads or keeps the array.
+  void add_gradient(const Edge &edge, const Tracked &gradient, bool is_own = false) {
     if (!wanted_.count(edge.record) || !gradient.array) return;
-    gradients_[{edge.record, edge.output}].push_back(
-        in_shape(gradient, tape_.records_.at(edge.record).out_types[size_t(edge.output)].shape));
+    const Key key{edge.record, edge.output};
+    const TensorType &type = tape_.records_.at(edge.record).out_types[size_t(edge.output)];
+    Sum &sum = sums_[key];
+    sum.given.push_back(in_shape(gradient, type.shape));
+    if (num_gradients_[key] > kFewGradients) add_up(&sum, type_of_sum(type.dtype), is_own);
+  }
+
+  // An array for the next gradient of an output; may be null.
+  NDArray take_spare(const Edge &edge) {
+    const auto found = sums_.find({edge.record, edge.output});
+    return found == sums_.end() ? NDArray() : std::exchange(found->second.spare, NDArray());
+  }
+
+  // Adds the gradient given last to the running sum.
+  void add_up(Sum *sum, Dtype type, bool is_own) {
+    const bool is_first = sum->given.size() == 1;
+    const NDArray last = sum->given.back().array;
+    if (tape_.recording_) {
+      sum->given.back() = cast(sum->given.back(), type);
+      if (!is_first) sum->given = {apply("elemwise_add", sum->given, {})};
+    } else if (!is_first || last.dtype() != type) {
+      sum->given = {tape_.sum(sum->given, type, sum->is_own ? sum->given.front().array : NDArray())};
+      sum->is_own = true;
+      if (is_own) sum->spare = last;
+    } else {
+      sum->is_own = is_own;
+    }
+  }
+
+  Tracked cast(const Tracked &value, Dtype type) {
+    if (value.array.dtype() == type) return value;
+    if (!tape_.recording_) return tape_.sum({value}, type, NDArray());
+    return apply("Cast", {value}, {}, {{"dtype", dtype_name(type)}});
   }
 
   // The sum of the gradients that an output was given; null if there are none.
   Tracked collect(const Edge &edge) {
-    const auto found = gradients_.find({edge.record, edge.output});
-    if (found == gradients_.end()) return {};
-    Values &given = found->second;
-    if (given.size() > 1) {
-      const Tracked sum = apply("add_n", given, {}, {{"num_args", std::to_string(given.size())}});
-      given.assign(1, sum);
+    const auto found = sums_.find({edge.record, edge.output});
+    if (found == sums_.end()) return {};
+    Sum &sum = found->second;
+    sum.spare = NDArray();
+    if (sum.given.size() > 1) {
+      sum.given = {apply("add_n", sum.given, {}, {{"num_args", std::to_string(sum.given.size())}})};
+    } else if (num_gradients_[found->first] > kFewGradients) {
+      sum.given = {cast(sum.given.front(), tape_.records_.at(edge.record).out_types[size_t(edge.output)].dtype)};
     }
-    return given.front();
+    return sum.given.front();
   }
 
   void collect_targets(uint64_t id) {
@@ -277,7 +344,7 @@ class Tape::Backward {
     for (size_t j = 0; j < record.out_types.size(); ++j) {
       heads.push_back(collect({id, int(j)}));
       any = any || heads.back().array;
-      gradients_.erase({id, int(j)});
+      sums_.erase({id, int(j)});
     }
     if (record.function) {
       if (any) by_function(record, heads);
@@ -331,6 +398,15 @@ class Tape::Backward {
         throw Error(Code::kInternal, text("the gradient of ", record.name(), " reads an array that was not kept"));
       }
     }
+    // Per value: how many inputs it is the gradient of, and the last of these.
+    std::vector<int> num_receivers(infos.size(), 0), receiver(infos.size(), -1);
+    for (size_t k = 0; k < record.edges.size(); ++k) {
+      const int gradient = graph.gradients()[k];
+      if (gradient < 0 || !wanted_.count(record.edges[k].record)) continue;
+      ++num_receivers[size_t(gradient)];
+      receiver[size_t(gradient)] = int(k);
+    }
+    std::vector<bool> is_own(infos.size(), false);
     for (const GradientGraph::Node &node : graph.nodes()) {
       std::vector<bool> wanted;
       for (int v : node.outputs) wanted.push_back(used[size_t(v)]);
@@ -340,16 +416,34 @@ class Tape::Backward {
       Values made;
       if (node.what.backward) {
         std::vector<TensorType> types;
-        for (int v : node.outputs) types.push_back(infos[size_t(v)].type);
-        made = tape_.apply_backward(node.what, inputs, types, wanted, record);
+        Arrays spare;
+        for (int v : node.outputs) {
+          types.push_back(infos[size_t(v)].type);
+          is_own[size_t(v)] = num_receivers[size_t(v)] == 1;
+          spare.push_back(is_own[size_t(v)] ? take_spare(record.edges[size_t(receiver[size_t(v)])]) : NDArray());
+        }
+        made = tape_.apply_backward(node.what, inputs, types, wanted, record, spare);
       } else {
         made = tape_.apply(node.what, inputs, {}, record.context, 0);
       }
       for (size_t i = 0; i < node.outputs.size(); ++i) values[size_t(node.outputs[i])] = made[i];
+      limit_queued(made);
     }
     for (size_t k = 0; k < record.edges.size(); ++k) {
       const int gradient = graph.gradients()[k];
-      if (gradient >= 0 && record.edges[k].record) add_gradient(record.edges[k], values[size_t(gradient)]);
+      if (gradient >= 0 && record.edges[k].record)
+        add_gradient(record.edges[k], values[size_t(gradient)], is_own[size_t(gradient)]);
+    }
+  }
+
+  // Queued work holds its arrays until it is done.
+  void limit_queued(const Values &made) {
+    for (const Tracked &value : made) {
+      if (!value.array) continue;
+      queued_bytes_ += value.array.bytes();
+      if (queued_bytes_ < most_queued(value.array.context())) continue;
+      value.array.wait_to_write();
+      queued_bytes_ = 0;
     }
   }
 
@@ -396,7 +490,9 @@ class Tape::Backward {
   Values targets_;
   std::map<uint64_t, std::vector<int>> targets_of_;
   std::map<Key, Tracked> collected_;
-  std::map<Key, Values> gradients_;
+  std::map<Key, size_t> num_gradients_;  // the most that each output can get
+  std::map<Key, Sum> sums_;
+  size_t queued_bytes_ = 0;  // of gradients, since the pass has last waited
 };
 
 void Tape::backward(const Arrays &heads, const Arrays &head_grads, const BackwardOptions &options) {

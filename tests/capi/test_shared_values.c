@@ -1,40 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that are read many times: their gradients are added up as they come, in memory that does not grow with the
  * number of readers, and with the digits of one sum. */
-#include <math.h>
 #include <stdio.h>
 
-#include "support/executor_tests.h"
+#include "support/readers.h"
 
-enum { SIDE = 256, ELEMENTS = SIDE * SIDE, MANY = 64, THREADS = 2 };
-
-/* The shared value takes kValue bytes; all other values of one reader take less than kReader. */
-static const size_t kValue = ELEMENTS * sizeof(float), kReader = 8192;
-
-/* One reader of the value w, with an input of its own. */
-typedef struct {
-  const char *op;
-  const char *attrs[11];
-  int weight_first; /* w is the first input */
-  int64_t weight[4], data[4];
-  int32_t weight_axes, data_axes;
-} reader;
-
-static const reader readers[] = {
-    {"FullyConnected", {"num_hidden", "256", "no_bias", "True"}, 0, {SIDE, SIDE}, {2, SIDE}, 2, 2},
-    {"dot", {NULL}, 0, {SIDE, SIDE}, {2, SIDE}, 2, 2},
-    {"batch_dot", {NULL}, 0, {4, 128, 128}, {4, 1, 128}, 3, 3},
-    {"Convolution",
-     {"num_filter", "64", "kernel", "(4, 4)", "no_bias", "True"},
-     0,
-     {64, 64, 4, 4},
-     {1, 64, 4, 4},
-     4,
-     4},
-    {"Embedding", {"input_dim", "256", "output_dim", "256"}, 0, {SIDE, SIDE}, {3}, 2, 1},
-    {"broadcast_mul", {NULL}, 1, {SIDE, SIDE}, {SIDE, 1}, 2, 2},
-    {"slice_axis", {"axis", "0", "begin", "0", "end", "8"}, 1, {SIDE, SIDE}, {0}, 2, 0},
-};
+enum { THREADS = 2 };
 
 /* The sum of everything that `uses` readers of w make, each of data of its own. */
 static cohort_symbol *summed_readers(const reader *of, int uses) {
@@ -147,19 +118,16 @@ static void the_running_sum_of_a_weight_is_in_its_bound_gradient(void **state) {
                 alone + (uses[k] == 3 ? 2 : 1) * kValue + (size_t)uses[k] * kReader);
 }
 
-/* Small whole numbers, other ones for each reader; rows for Embedding. */
 static void fill_data(const reader *of, cohort_executor *executor, int uses, int first) {
-  float values[64 * SIDE];
+  static float values[ELEMENTS];
   char name[16];
-  int64_t count = 1;
-  int32_t axis;
-  int k, i;
+  int k;
 
-  for (axis = 0; axis < of->data_axes; ++axis) count *= of->data[axis];
   for (k = 0; of->data_axes && k < uses; ++k) {
-    for (i = 0; i < count; ++i) values[i] = (float)((i * 7 + (first + k) * 3) % 11) - (of->data_axes > 1 ? 5.0f : 0.0f);
+    const size_t count = fill_values(of, first + k, values);
+
     snprintf(name, sizeof(name), "x%d", k);
-    set_array(executor, COHORT_EXECUTOR_ARGS, name, values, (size_t)count);
+    set_array(executor, COHORT_EXECUTOR_ARGS, name, values, count);
   }
 }
 
@@ -175,7 +143,7 @@ static void read_gradient(cohort_executor *executor, float *values) {
   cohort_ndarray_free(gradient);
 }
 
-/* The gradient of w from `uses` readers; `repeats` backward passes over new executors give the same bits. */
+/* The gradient of w from `uses` readers; a second executor gives the same bits. */
 static void gradient_of(const reader *of, int uses, int first, const char *grad_req, float *values) {
   static float again[ELEMENTS];
   int run;
@@ -192,7 +160,6 @@ static void gradient_of(const reader *of, int uses, int first, const char *grad_
   assert_memory_equal(values, again, kValue);
 }
 
-/* All terms and sums are whole numbers, which float32 represents. */
 static void check_sums(const char *grad_req, float before) {
   static float found[ELEMENTS], expected[ELEMENTS], part[ELEMENTS];
   const int uses[] = {3, 4, 5, 17};
@@ -207,11 +174,7 @@ static void check_sums(const char *grad_req, float before) {
         for (e = 0; e < ELEMENTS; ++e) expected[e] += part[e];
       }
       gradient_of(&readers[i], uses[k], 0, grad_req, found);
-      for (e = 0; e < ELEMENTS; ++e) {
-        if (fabsf(found[e] - expected[e]) > 1e-5f * (1 + fabsf(expected[e])))
-          fail_msg("%s read %d times: element %zu: expected %g, found %g", readers[i].op, uses[k], e,
-                   (double)expected[e], (double)found[e]);
-      }
+      check_gradient(readers[i].op, uses[k], found, expected);
     }
   }
 }
