@@ -353,8 +353,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_assign_params(
     cohort_bool allow_extra, cohort_descs **out_missing);
 
 /**
- * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
- * with several devices it waits for the work that computes them.
+ * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Elements
+ * that are equal on all devices stay as they are, bit for bit; others are summed in float64. Queued; with several
+ * devices it waits for the work that computes them.
  *
  * @param arg_params  Named arrays on any contexts, at least one for each parameter; others are not touched.
  * @param aux_params  @nullable The same for auxiliary states; NULL only if there are none.

@@ -132,26 +132,34 @@ void check_shape(const std::string &name, const Shape &expected, const Shape &fo
   throw Error(Code::kShape, text("'", name, "': expected shape ", expected, ", found ", found), name);
 }
 
-constexpr int64_t kMeanElements = 2048;  // at a time, so that sums stay in the nearest cache
-
-template <typename T>
-void mean_into(const std::vector<NDArray> &arrays, const NDArray &mean) {
+// Sums in float64, and takes elements that are equal on all devices as they are: copies that no update has changed are
+// saved with all their bits.
+void write_mean_on_host(const std::vector<NDArray> &arrays, const NDArray &mean) {
+  constexpr int64_t kElements = 1024;  // at a time, so that sums stay in the nearest cache
   std::vector<NDArray> hosts;
   for (const NDArray &array : arrays) hosts.push_back(array.on_host());
-  T sums[kMeanElements], values[kMeanElements];
-  const T num = T(arrays.size());
-  for (int64_t begin = 0; begin < mean.size(); begin += kMeanElements) {
-    const int64_t count = std::min(kMeanElements, mean.size() - begin);
-    std::fill_n(sums, count, T(0));
-    for (const NDArray &host : hosts) {
-      const char *const piece = static_cast<const char *>(host.data()) + size_t(begin) * dtype_size(host.dtype());
-      const bool as_it_is = host.dtype() == mean.dtype();
-      if (!as_it_is) cast_elements(piece, host.dtype(), values, mean.dtype(), count);
-      const T *const from = as_it_is ? reinterpret_cast<const T *>(piece) : values;
-      for (int64_t i = 0; i < count; ++i) sums[i] += from[i];
+  const Dtype from = arrays[0].dtype(), to = mean.dtype();
+  const double num = double(arrays.size());
+  double first[kElements], sums[kElements], values[kElements];
+  bool equal[kElements];
+  const auto read = [&](const NDArray &host, int64_t begin, int64_t count, double *numbers) {
+    const char *const source = static_cast<const char *>(host.data()) + size_t(begin) * dtype_size(from);
+    cast_elements(source, from, numbers, Dtype::kFloat64, count);
+  };
+  for (int64_t begin = 0; begin < mean.size(); begin += kElements) {
+    const int64_t count = std::min(kElements, mean.size() - begin);
+    read(hosts[0], begin, count, first);
+    std::copy_n(first, count, sums);
+    std::fill_n(equal, count, true);
+    for (size_t d = 1; d < hosts.size(); ++d) {
+      read(hosts[d], begin, count, values);
+      for (int64_t i = 0; i < count; ++i) {
+        sums[i] += values[i];
+        equal[i] &= values[i] == first[i];
+      }
     }
-    T *const to = mean.data_as<T>() + begin;
-    for (int64_t i = 0; i < count; ++i) to[i] = sums[i] / num;
+    for (int64_t i = 0; i < count; ++i) sums[i] = equal[i] ? first[i] : sums[i] / num;
+    cast_elements(sums, Dtype::kFloat64, static_cast<char *>(mean.data()) + size_t(begin) * dtype_size(to), to, count);
   }
 }
 
@@ -168,26 +176,19 @@ NDArray whole_mean_of(const std::vector<NDArray> &arrays) {
   return mean;
 }
 
-// PRM-08: sums are in float32, or in float64 for float64 and integers, or exact for integers that stay integers; the
-// mean is cast last.
+// PRM-08: the mean is cast last; that of integers that stay integers is exact.
 void write_mean(const std::vector<NDArray> &arrays, const NDArray &target) {
   for (const NDArray &array : arrays) array.wait();
   const WorkSpan span(SpanKind::kCopy, "mean of copies", double(arrays[0].bytes() * (arrays.size() + 1)));
-  const Dtype dtype = arrays[0].dtype();
-  if (dtype == Dtype::kInt64 && target.dtype() == Dtype::kInt64) return target.copy_from(whole_mean_of(arrays));
-  const bool single = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat16 || dtype == Dtype::kBfloat16;
-  const Dtype sums = single ? Dtype::kFloat32 : Dtype::kFloat64;
-  const bool at_once =
-      target.context().on_host() && target.dtype() == sums &&
-      std::none_of(arrays.begin(), arrays.end(), [&](const NDArray &a) { return a.range().overlaps(target.range()); });
-  const NDArray mean = at_once ? target : NDArray::create(target.shape(), sums, Context(), false);
-  if (at_once) target.wait_to_write();
-  if (single) {
-    mean_into<float>(arrays, mean);
-  } else {
-    mean_into<double>(arrays, mean);
-  }
-  if (at_once) {
+  if (arrays[0].dtype() == Dtype::kInt64 && target.dtype() == Dtype::kInt64)
+    return target.copy_from(whole_mean_of(arrays));
+  const bool in_place = target.context().on_host() && std::none_of(arrays.begin(), arrays.end(), [&](const NDArray &a) {
+                          return a.range().overlaps(target.range());
+                        });
+  if (in_place) target.wait_to_write();
+  const NDArray mean = in_place ? target : NDArray::create(target.shape(), target.dtype(), Context(), false);
+  write_mean_on_host(arrays, mean);
+  if (in_place) {
     target.written();
   } else {
     target.copy_from(mean);

@@ -337,7 +337,7 @@ static void a_mean_of_float16_does_not_overflow(void **state) {
 /* A group of data + shift on these devices, both of this dtype, and shift a parameter of one number. */
 static cohort_group *bind_shift(size_t num_contexts, int32_t dtype) {
   cohort_symbol *symbol = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("shift")));
-  const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+  const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}, {COHORT_DEVICE_CPU, 2}};
   const char *const params[] = {"shift"};
   cohort_descs *data = NULL;
   cohort_group *group = NULL;
@@ -410,6 +410,28 @@ static void a_mean_of_float64_is_as_exact(void **state) {
   group = bind_shift(1, COHORT_DTYPE_INT64);
   set_number(group, 0, &exact, 8);
   mean_is(group, COHORT_DTYPE_INT64, &exact, 8);
+  cohort_group_free(group);
+}
+
+/* PRM-08: copies that are equal on all devices are read as they are, bit for bit: such as parameters without gradient.
+ */
+static void the_mean_of_equal_copies_is_the_copy(void **state) {
+  const float singles[] = {0.1f, 1 / 3.0f, 3e38f, -0.0f, 1e-45f};
+  const double doubles[] = {0.1, 1 / 3.0, 1.7e308, -0.0, 5e-324};
+  cohort_group *group = bind_shift(3, COHORT_DTYPE_FLOAT32);
+  size_t i, d;
+
+  (void)state;
+  for (i = 0; i < COUNT(singles); ++i) {
+    for (d = 0; d < 3; ++d) set_number(group, d, &singles[i], 4);
+    mean_is(group, COHORT_DTYPE_FLOAT32, &singles[i], 4);
+  }
+  cohort_group_free(group);
+  group = bind_shift(3, COHORT_DTYPE_FLOAT64);
+  for (i = 0; i < COUNT(doubles); ++i) {
+    for (d = 0; d < 3; ++d) set_number(group, d, &doubles[i], 8);
+    mean_is(group, COHORT_DTYPE_FLOAT64, &doubles[i], 8);
+  }
   cohort_group_free(group);
 }
 
@@ -602,6 +624,7 @@ int main(void) {
       TEST(a_mean_of_float16_does_not_overflow),
       TEST(a_mean_of_integers_is_cut_last),
       TEST(a_mean_of_float64_is_as_exact),
+      TEST(the_mean_of_equal_copies_is_the_copy),
       TEST(devices_stay_apart_until_the_host_acts),
       TEST(parameters_that_are_missing_are_told),
       TEST(a_parameter_that_follows_the_batch_is_each_devices_own),

@@ -309,8 +309,9 @@ extern "C" {
     pub fn cohort_group_free(
         group: *mut cohort_group,
     );
-    /// Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
-    /// with several devices it waits for the work that computes them.
+    /// Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Elements
+    /// that are equal on all devices stay as they are, bit for bit; others are summed in float64. Queued; with several
+    /// devices it waits for the work that computes them.
     ///
     /// - `arg_params`: Named arrays on any contexts, at least one for each parameter; others are not touched.
     /// - `aux_params`: may be NULL. The same for auxiliary states; NULL only if there are none.

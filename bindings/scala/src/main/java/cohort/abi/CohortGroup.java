@@ -133,8 +133,9 @@ public final class CohortGroup {
     public static native void cohort_group_free(long group);
 
     /**
-     * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
-     * with several devices it waits for the work that computes them.
+     * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Elements
+     * that are equal on all devices stay as they are, bit for bit; others are summed in float64. Queued; with several
+     * devices it waits for the work that computes them.
      * Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (a target has another shape; the
      *   shape of a parameter follows the batch, and the devices' slices differ in length); nothing is written then.
      * @param arg_params Named arrays on any contexts, at least one for each parameter; others are not touched.
