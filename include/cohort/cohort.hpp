@@ -1421,6 +1421,16 @@ class Executor : public Handle<cohort_executor, cohort_executor_free> {
   void set_monitor(MonitorFunction callback, bool monitor_all = false) {
     detail::set_monitor(get(), cohort_executor_set_monitor, closures_, std::move(callback), monitor_all);
   }
+  /** cohort_executor_random_state(). */
+  std::string random_state() const {
+    return detail::written([&](void *out, size_t capacity, size_t *bytes) {
+      return cohort_executor_random_state(get(), out, capacity, bytes);
+    });
+  }
+  /** cohort_executor_set_random_state(). */
+  void set_random_state(std::string_view state) {
+    check(cohort_executor_set_random_state(get(), state.data(), state.size()));
+  }
   /** The plan as text: cohort_executor_debug_text(). */
   std::string debug_text() const { return query<const char *>(cohort_executor_debug_text, get()); }
   /** Writes the plan to a stream. */
@@ -1764,6 +1774,7 @@ struct GroupOptions {
   cohort_dtype gradient_sum_dtype = COHORT_DTYPE_FLOAT32;
   bool tf32 = false;
   bool recompute = false;
+  bool keep_device_aux = false;
 };
 
 namespace detail {
@@ -1824,6 +1835,7 @@ struct CGroupOptions {
     c.gradient_sum_dtype = options.gradient_sum_dtype;
     c.tf32 = options.tf32;
     c.recompute = options.recompute;
+    c.keep_device_aux = options.keep_device_aux;
   }
   cohort_group_options c = COHORT_GROUP_OPTIONS_INIT;
   CStrings param_names, fixed_param_names;
@@ -2020,6 +2032,18 @@ class Group : public Handle<cohort_group, cohort_group_free> {
   void set_loss_scale(double scale, int32_t num_good = 0) {
     check(cohort_group_set_loss_scale(get(), scale, num_good));
   }
+  /** cohort_group_random_state(). */
+  std::string random_state() const {
+    return detail::written([&](void *out, size_t capacity, size_t *bytes) {
+      return cohort_group_random_state(get(), out, capacity, bytes);
+    });
+  }
+  /** cohort_group_set_random_state(). */
+  void set_random_state(std::string_view state) {
+    check(cohort_group_set_random_state(get(), state.data(), state.size()));
+  }
+  /** cohort_group_resume(). */
+  void resume(Optimizer &optimizer) { check(cohort_group_resume(get(), optimizer.get())); }
   /** Updates a metric from whole labels: cohort_group_update_metric(). */
   void update_metric(Metric &metric, Span<NDArray> labels) {
     check(cohort_group_update_metric(get(), metric.get(), detail::raw(labels).data(), labels.size()));
@@ -2085,6 +2109,7 @@ struct ManagerOptions {
   cohort_dtype gradient_sum_dtype = COHORT_DTYPE_FLOAT32;
   bool tf32 = false;
   bool recompute = false;
+  bool keep_device_aux = false;
 };
 
 /** A bucket that has been made. */
@@ -2136,6 +2161,7 @@ class Manager : public Handle<cohort_manager, cohort_manager_free> {
     c.gradient_sum_dtype = options.gradient_sum_dtype;
     c.tf32 = options.tf32;
     c.recompute = options.recompute;
+    c.keep_device_aux = options.keep_device_aux;
     adopt(make<Handle>(cohort_manager_create, symbol.get(), detail::c_contexts(contexts).data(), contexts.size(),
                        batch_size, data.get(), label.get(), options.param_names ? param_names.data() : nullptr,
                        param_names.size(), &c)
@@ -2206,6 +2232,8 @@ class Manager : public Handle<cohort_manager, cohort_manager_free> {
   void set_loss_scale(double scale, int32_t num_good = 0) {
     check(cohort_manager_set_loss_scale(get(), scale, num_good));
   }
+  /** cohort_manager_resume(). */
+  void resume(Optimizer &optimizer) { check(cohort_manager_resume(get(), optimizer.get())); }
   /** cohort_manager_update_metric(). */
   void update_metric(Metric &metric, Span<NDArray> labels) {
     check(cohort_manager_update_metric(get(), metric.get(), detail::raw(labels).data(), labels.size()));

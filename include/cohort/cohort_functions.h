@@ -80,9 +80,11 @@
   X(cohort_error *, cohort_executor_num_arrays, (const cohort_executor *executor, cohort_executor_list list, size_t *out_num)) \
   X(void, cohort_executor_options_init, (cohort_executor_options *options, size_t struct_size)) \
   X(cohort_error *, cohort_executor_partial_forward, (cohort_executor *executor, cohort_bool is_train, int32_t step, int32_t *out_step_left)) \
+  X(cohort_error *, cohort_executor_random_state, (const cohort_executor *executor, void *out_data, size_t capacity, size_t *out_bytes)) \
   X(cohort_error *, cohort_executor_reshape, (const cohort_executor *executor, const cohort_descs *known, const cohort_reshape_options *options, cohort_executor **out_executor)) \
   X(cohort_error *, cohort_executor_set_inputs, (cohort_executor *executor, const cohort_arrays *inputs)) \
   X(cohort_error *, cohort_executor_set_monitor, (cohort_executor *executor, cohort_monitor_fn callback, void *user_data, cohort_bool monitor_all)) \
+  X(cohort_error *, cohort_executor_set_random_state, (cohort_executor *executor, const void *data, size_t bytes)) \
   X(cohort_error *, cohort_executor_simple_bind, (const cohort_symbol *symbol, const cohort_context *context, const cohort_descs *known, const cohort_executor_options *options, cohort_executor **out_executor)) \
   X(cohort_error *, cohort_executor_symbol, (const cohort_executor *executor, cohort_symbol **out_symbol)) \
   X(cohort_error *, cohort_executor_wait, (cohort_executor *executor)) \
@@ -112,11 +114,14 @@
   X(cohort_error *, cohort_group_num_contexts, (const cohort_group *group, size_t *out_num)) \
   X(void, cohort_group_options_init, (cohort_group_options *options, size_t struct_size)) \
   X(cohort_error *, cohort_group_output_shapes, (const cohort_group *group, cohort_descs **out_descs)) \
+  X(cohort_error *, cohort_group_random_state, (const cohort_group *group, void *out_data, size_t capacity, size_t *out_bytes)) \
   X(cohort_error *, cohort_group_reshape, (cohort_group *group, const cohort_descs *data, const cohort_descs *label)) \
+  X(cohort_error *, cohort_group_resume, (cohort_group *group, cohort_optimizer *optimizer)) \
   X(cohort_error *, cohort_group_run, (cohort_group *group, int32_t is_train)) \
   X(cohort_error *, cohort_group_set_loss_scale, (cohort_group *group, double scale, int32_t num_good)) \
   X(cohort_error *, cohort_group_set_monitor, (cohort_group *group, cohort_monitor_fn callback, void *user_data, cohort_bool monitor_all)) \
   X(cohort_error *, cohort_group_set_params, (cohort_group *group, const cohort_arrays *arg_params, const cohort_arrays *aux_params, cohort_bool allow_extra)) \
+  X(cohort_error *, cohort_group_set_random_state, (cohort_group *group, const void *data, size_t bytes)) \
   X(cohort_error *, cohort_group_set_states, (cohort_group *group, cohort_ndarray *const *states, size_t num_states, size_t num_devices, const double *value)) \
   X(cohort_error *, cohort_group_shared_data, (const cohort_group *group, size_t device, cohort_arrays **out_arrays)) \
   X(cohort_error *, cohort_group_slice, (const cohort_group *group, size_t device, int64_t *out_begin, int64_t *out_end)) \
@@ -155,6 +160,7 @@
   X(cohort_error *, cohort_manager_num_buckets, (const cohort_manager *manager, size_t *out_num)) \
   X(cohort_error *, cohort_manager_num_contexts, (const cohort_manager *manager, size_t *out_num)) \
   X(void, cohort_manager_options_init, (cohort_manager_options *options, size_t struct_size)) \
+  X(cohort_error *, cohort_manager_resume, (cohort_manager *manager, cohort_optimizer *optimizer)) \
   X(cohort_error *, cohort_manager_set_loss_scale, (cohort_manager *manager, double scale, int32_t num_good)) \
   X(cohort_error *, cohort_manager_set_monitor, (cohort_manager *manager, cohort_monitor_fn callback, void *user_data, cohort_bool monitor_all)) \
   X(cohort_error *, cohort_manager_set_params, (cohort_manager *manager, const cohort_arrays *arg_params, const cohort_arrays *aux_params)) \

@@ -370,6 +370,26 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_monitor(cohort_ex
                                                                        cohort_bool monitor_all);
 
 /**
+ * Reads the state of the random operators (Dropout, samplers, ...): which numbers each draws next. Waits for queued
+ * work.
+ *
+ * @param out_data  @nullable NULL: only the size is wanted.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_random_state(const cohort_executor *executor, void *out_data,
+                                                                        size_t capacity, size_t *out_bytes);
+
+/**
+ * Sets the state of the random operators: they draw the numbers that the executor would have drawn from which it was
+ * read. Waits for queued work. Executors that were reshaped from one another have one state.
+ *
+ * @param data  `bytes` bytes that cohort_executor_random_state() gave. They are not kept.
+ * @return NULL, or, with nothing set, COHORT_ERROR_FORMAT (damaged), COHORT_ERROR_NAME (the state of another network),
+ *   COHORT_ERROR_INVALID_ARGUMENT (of several devices).
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_random_state(cohort_executor *executor, const void *data,
+                                                                            size_t bytes);
+
+/**
  * The plan as text for a person, valid until this is called again. It lists the nodes, then the steps of the pass that
  * ran last: what each step computes and moves, the least time that the machine would take for it, whether flops or
  * bytes decide that time, and the mean time it took while a trace ran (trace.h). The speed of the machine is measured

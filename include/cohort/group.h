@@ -152,12 +152,17 @@ typedef struct cohort_group_options {
   cohort_bool tf32; /* as in executor.h */
 
   cohort_bool recompute; /* likewise */
+
+  /* 1: cohort_optimizer_save_states() saves each device's own auxiliary states, such as the moving statistics of
+     BatchNorm, with the states of the optimizer that updates this group, and cohort_group_resume() sets them. 0: of
+     several devices only their mean is kept, which cohort_group_get_params() gives. */
+  cohort_bool keep_device_aux;
 } cohort_group_options;
 
 #define COHORT_GROUP_OPTIONS_INIT                                                                                     \
   {                                                                                                                   \
     sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0, 0       \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0, 0, 0    \
   }
 
 /** COHORT_GROUP_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
@@ -477,6 +482,41 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_loss_scale(const cohort_
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_loss_scale(cohort_group *group, double scale,
                                                                        int32_t num_good);
+
+/**
+ * Reads the state of the random operators of all devices, @as cohort_executor_random_state().
+ *
+ * @param out_data  @nullable NULL: only the size is wanted.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_random_state(const cohort_group *group, void *out_data,
+                                                                     size_t capacity, size_t *out_bytes);
+
+/**
+ * Sets the state of the random operators of all devices, @as cohort_executor_set_random_state(). If the state is of
+ * fewer devices, the others draw numbers of their own that they have not drawn before; if it is of more, the rest is
+ * ignored.
+ *
+ * @param data  `bytes` bytes that cohort_group_random_state() or cohort_executor_random_state() gave. They are not kept.
+ * @return NULL, or, with nothing set, COHORT_ERROR_FORMAT (damaged), COHORT_ERROR_NAME (the state of another network),
+ *   COHORT_ERROR_INVALID_ARGUMENT (of no device).
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_random_state(cohort_group *group, const void *data,
+                                                                         size_t bytes);
+
+/**
+ * Sets what training goes on from beside parameters and the optimizer's states, as it was when the states were saved
+ * that the optimizer has loaded: the state of random operators, the loss scale and, with keep_device_aux, the auxiliary
+ * states of each device. Called before the first forward pass, after cohort_optimizer_load_states() and
+ * cohort_group_set_params(): the group then trains on, to the bit, as the saved one would have on as many devices, with
+ * the same batches; with COHORT_UPDATE_NO_STORE on one device only, as the parameters of several differ.
+ *
+ * @param optimizer  Does nothing if it has loaded no states, or has updated a group since.
+ * @return NULL, or, with nothing set,
+ *   COHORT_ERROR_NAME              the states were saved with another network
+ *   COHORT_ERROR_SHAPE             an auxiliary state has another shape
+ *   COHORT_ERROR_INVALID_ARGUMENT  there are auxiliary states of another number of devices
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_resume(cohort_group *group, cohort_optimizer *optimizer);
 
 /**
  * Updates a metric once for each device, in order, with that device's labels and outputs. Waits for the outputs.

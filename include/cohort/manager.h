@@ -75,12 +75,14 @@ typedef struct cohort_manager_options {
   cohort_bool tf32; /* as in executor.h */
 
   cohort_bool recompute; /* likewise */
+
+  cohort_bool keep_device_aux; /* as in group.h */
 } cohort_manager_options;
 
 #define COHORT_MANAGER_OPTIONS_INIT                                                                                  \
   {                                                                                                                  \
     sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, \
-        NULL, 0, 0, 0, 0, 0, 0, 0                                                                                    \
+        NULL, 0, 0, 0, 0, 0, 0, 0, 0                                                                                 \
   }
 
 /** COHORT_MANAGER_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
@@ -265,6 +267,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_copy_to(const cohort_m
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_states(cohort_manager *manager,
                                                                      cohort_ndarray *const *states, size_t num_states,
                                                                      size_t num_devices, const double *value);
+
+/**
+ * @as cohort_group_resume(), for all buckets. Those that are not made yet are resumed when they are:
+ * cohort_manager_load_data_batch() returns COHORT_ERROR_NAME if the states were saved with another symbol of the bucket.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_resume(cohort_manager *manager, cohort_optimizer *optimizer);
 
 /**
  * The memory that all buckets made so far take on all devices; shared memory is counted once. planned_bytes includes

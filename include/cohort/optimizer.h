@@ -139,8 +139,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_update(cohort_optimi
 
 /**
  * The loss scale of the group that this optimizer updated last, as cohort_group_loss_scale() gives it. It is saved with
- * the states. After states are loaded, the next group that is updated uses the loaded scale from its next backward pass
- * on; to use it in the backward pass before that update, too, pass it to cohort_group_set_loss_scale() after loading.
+ * the states. After states are loaded, cohort_group_resume() sets it; without that call the next group that is updated
+ * uses it from its next backward pass on.
  *
  * @param out_scale  @nullable 1, and the others 0, if there is none.
  * @param out_num_good, out_num_skipped  @nullable
@@ -149,8 +149,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_loss_scale(const coh
                                                                        double *out_scale, int32_t *out_num_good,
                                                                        uint64_t *out_num_skipped);
 
-/** Writes states and counts to a file, whole or not at all, so that training can go on later exactly as it would have.
- *  Waits for the states. COHORT_ERROR_IO names the file. */
+/**
+ * Writes states and counts to a file, whole or not at all, so that training can go on later exactly as it would have.
+ * With them goes what else the group that it updated last, or all buckets of a manager, go on from: the state of random
+ * operators at this call, the loss scale and, with keep_device_aux of its options, the auxiliary states of each device.
+ * Not saved: settings, multipliers and the schedule of the optimizer, and gradients to which a backward pass adds. Waits
+ * for the states and the work that draws random numbers. COHORT_ERROR_IO names the file.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_save_states(const cohort_optimizer *optimizer,
                                                                         const char *path);
 
@@ -165,7 +170,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_save_states_memory(c
 
 /**
  * Reads states and counts that the same kind of optimizer saved. They go to the parameters' contexts at the next
- * update.
+ * update. What belongs to a group goes there by cohort_group_resume() or cohort_manager_resume().
  *
  * @return NULL, or COHORT_ERROR_IO, or COHORT_ERROR_FORMAT: damaged, or from another kind of optimizer. Nothing changes
  *   then.

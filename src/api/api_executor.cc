@@ -330,6 +330,32 @@ cohort_error *cohort_executor_set_monitor(cohort_executor *executor, cohort_moni
       [&] { executor_of(executor).set_monitor(to_monitor(callback, user_data), to_bool(monitor_all, "monitor_all")); });
 }
 
+cohort_error *cohort_executor_random_state(const cohort_executor *executor, void *out_data, size_t capacity,
+                                           size_t *out_bytes) {
+  return guard([&] {
+    const Executor &source = executor_of(executor);
+    source.check_idle("random_state");
+    const std::string bytes = random_state_bytes({source.stream_access().positions()});
+    write_bytes(bytes.data(), bytes.size(), out_data, capacity, out_bytes);
+  });
+}
+
+cohort_error *cohort_executor_set_random_state(cohort_executor *executor, const void *data, size_t bytes) {
+  return guard([&] {
+    require(data, bytes, "data");
+    const Executor &target = executor_of(executor);
+    target.check_idle("set_random_state");
+    const std::vector<RandomPositions> devices = random_state_of(data, bytes, "data");
+    if (devices.size() != 1) {
+      throw Error(Code::kInvalidArgument, text("random state: expected that of one device, found ", devices.size()),
+                  "data");
+    }
+    const StreamAccess streams = target.stream_access();
+    streams.check(devices[0]);
+    streams.set(devices[0]);
+  });
+}
+
 cohort_error *cohort_executor_debug_text(const cohort_executor *executor, const char **out_text) {
   return guard([&] {
     require(out_text, "out_text");

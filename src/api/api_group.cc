@@ -125,6 +125,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   options.compute = to_compute_types(set);
   options.backward_once = to_bool(set.backward_once, "backward_once");
   options.recompute = to_bool(set.recompute, "recompute");
+  options.keep_device_aux = to_bool(set.keep_device_aux, "keep_device_aux");
   options.loss_scale = to_loss_scale(set);
   options.gradient_bucket_bytes = set.gradient_bucket_bytes;
   options.gradient_sum_dtype = to_gradient_sum_dtype(set.gradient_sum_dtype);
@@ -428,6 +429,24 @@ cohort_error *cohort_group_set_states(cohort_group *group, cohort_ndarray *const
     const auto given = deref_matrix(states, num_states, num_devices, "states");
     target.set_states(&given, value);
   });
+}
+
+cohort_error *cohort_group_random_state(const cohort_group *group, void *out_data, size_t capacity, size_t *out_bytes) {
+  return guard([&] {
+    const std::string bytes = random_state_bytes(group_of(group).random_state());
+    write_bytes(bytes.data(), bytes.size(), out_data, capacity, out_bytes);
+  });
+}
+
+cohort_error *cohort_group_set_random_state(cohort_group *group, const void *data, size_t bytes) {
+  return guard([&] {
+    require(data, bytes, "data");
+    group_of(group).set_random_state(random_state_of(data, bytes, "data"));
+  });
+}
+
+cohort_error *cohort_group_resume(cohort_group *group, cohort_optimizer *optimizer) {
+  return guard([&] { group_of(group).resume(*deref(optimizer, "optimizer").optimizer); });
 }
 
 cohort_error *cohort_group_set_monitor(cohort_group *group, cohort_monitor_fn callback, void *user_data,

@@ -60,6 +60,7 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     how.compute = to_compute_types(set);
     how.backward_once = to_bool(set.backward_once, "backward_once");
     how.recompute = to_bool(set.recompute, "recompute");
+    how.keep_device_aux = to_bool(set.keep_device_aux, "keep_device_aux");
     how.loss_scale = to_loss_scale(set);
     how.gradient_sum_dtype = to_gradient_sum_dtype(set.gradient_sum_dtype);
     how.seed = set.seed;
@@ -252,6 +253,10 @@ cohort_error *cohort_manager_set_states(cohort_manager *manager, cohort_ndarray 
     const auto given = deref_matrix(states, num_states, num_devices, "states");
     target.set_states(&given, value);
   });
+}
+
+cohort_error *cohort_manager_resume(cohort_manager *manager, cohort_optimizer *optimizer) {
+  return guard([&] { manager_of(manager).resume(*deref(optimizer, "optimizer").optimizer); });
 }
 
 cohort_error *cohort_manager_memory(const cohort_manager *manager, cohort_memory_info *out_info) {

@@ -119,7 +119,7 @@ BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, bool is_train, const Boun
   random_nodes_.resize(arena_index_.size());
   for (size_t s = 0; s < plan_->steps.size(); ++s) {
     const PlanStep &step = plan_->steps[s];
-    if (s < plan_->num_forward && arrays_.random->at(size_t(step.node)).seed != 0)
+    if (s < plan_->num_forward && arrays_.random.at(size_t(step.node)).seed != 0)
       random_nodes_[size_t(step.device)].push_back(size_t(step.node));
     if (step.kernel->on_caller()) on_caller_.push_back(s);
     if (!step.share_kernel) continue;
@@ -271,7 +271,7 @@ void BoundPlan::resolve() {
       Step made = bound_step(step, next, [this](int slot) { return address(slot); });
       next += count_pointers(step);
       if (step.scales_loss) made.args.numbers = arrays_.loss_scale.get();
-      made.args.random = &arrays_.random->at(size_t(step.node));
+      made.args.random = &arrays_.random.at(size_t(step.node));
       out->push_back(made);
     }
   };
@@ -380,7 +380,7 @@ void BoundPlan::mark_random() {
 }
 
 void BoundPlan::mark_random_of(int first_node, int last_node) {
-  arrays_.marks->nodes.resize(arrays_.random->size());
+  arrays_.marks->nodes.resize(arrays_.random.of_node.size());
   arrays_.marks->pass = std::max<uint64_t>(arrays_.marks->pass, 1);
   for_streams(first_node, last_node, [](RandomStream *stream, RandomMarks::NodeMark *mark, uint64_t pass) {
     *mark = {pass, stream->draws, 0};
@@ -412,7 +412,7 @@ void BoundPlan::for_streams(int first_node, int last_node,
     if (first == end) continue;
     const auto all = [fn, first, end, self = shared_from_this(), pass = arrays_.marks->pass] {
       for (auto node = first; node != end; ++node)
-        fn(&(*self->arrays_.random)[*node], &self->arrays_.marks->nodes[*node], pass);
+        fn(&self->arrays_.random.at(*node), &self->arrays_.marks->nodes[*node], pass);
     };
     if (queue(int(d)).idle()) {
       all();

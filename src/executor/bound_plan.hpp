@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "device/node_streams.hpp"
 #include "executor/replicas.hpp"
 #include "executor/segments.hpp"
 #include "ndarray/queue_copy.hpp"
@@ -70,7 +71,7 @@ struct RandomMarks {
 // The executor's own arrays, which its programs read and write.
 struct BoundArrays {
   std::vector<NDArray> args, grads, aux, outputs;
-  std::shared_ptr<std::vector<RandomStream>> random;  // one per node, for all programs and shapes
+  RandomStreams random;  // of the nodes, for all programs and shapes
   std::shared_ptr<RandomMarks> marks = std::make_shared<RandomMarks>();
   std::shared_ptr<Replicas> replicas;        // of the group; null: no step syncs with other devices
   size_t replica = 0;                        // which of them this is

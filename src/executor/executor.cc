@@ -380,6 +380,12 @@ const std::vector<NDArray> &Executor::outputs() const { return impl_->arrays.out
 const std::vector<GradReq> &Executor::grad_reqs() const { return impl_->reqs; }
 const ExecutorOptions &Executor::options() const { return impl_->options; }
 const std::shared_ptr<Timeline> &Executor::timeline() const { return impl_->arenas->timeline; }
+StreamAccess Executor::stream_access() const {
+  std::vector<std::weak_ptr<Queue>> queues;
+  for (size_t index : impl_->arena_index) queues.push_back(impl_->arenas->devices[index].queue);
+  return {impl_->arrays.random.network, std::move(queues)};
+}
+
 const std::shared_ptr<Queue> &Executor::queue() const { return impl_->arenas->devices[impl_->arena_index[0]].queue; }
 
 std::shared_ptr<Queue> Executor::queue_on(const Context &context) const {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/node_streams.hpp"
 #include "ndarray/queue_copy.hpp"
 #include "plan/compute_types.hpp"
 #include "plan/grad_req.hpp"
@@ -176,6 +177,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // monitor is not called.
   void forward_observed(const MonitorFunction &function);
   void set_monitor(MonitorFunction function, bool all);  // null removes it
+  StreamAccess stream_access() const;                    // of its random operators
   std::string debug_text() const;                        // EXE-37
   MemoryUse memory() const;
   // The memory of several executors. What they share counts once, with its allocated size: arenas, data derived from

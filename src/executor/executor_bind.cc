@@ -37,15 +37,18 @@ void check_context(const NDArray &array, const Context &context, const std::stri
 
 // One per node. The network's number separates networks on the same arenas, the replica's number executors with the
 // same seed.
-std::shared_ptr<std::vector<RandomStream>> random_streams(const Graph &graph, const ExecutorOptions &options,
-                                                          uint32_t network) {
-  auto streams = std::make_shared<std::vector<RandomStream>>(graph.nodes.size());
+RandomStreams random_streams(const Graph &graph, const ExecutorOptions &options, uint32_t network) {
+  RandomStreams result{std::make_shared<NodeStreams>(), {}};
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node &node = *graph.nodes[n];
-    if (node.is_variable() || !node.op->is_random(node.parsed)) continue;
-    (*streams)[n].seed = stream_seed(options.seed, n, uint64_t(network) << 32 | options.replica);
+    RandomStream stream;
+    if (!node.is_variable() && node.op->is_random(node.parsed))
+      stream.seed = stream_seed(options.seed, n, uint64_t(network) << 32 | options.replica);
+    result.network->names.push_back(node.name);
+    result.network->streams.push_back(stream);
+    result.of_node.push_back(n);
   }
-  return streams;
+  return result;
 }
 
 // Per argument: it is named, or a layer multiplies with it, or a norm scales by it. If it is written before each pass,
@@ -101,7 +104,8 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->arenas = part.arenas      ? part.arenas
                  : options.shared ? options.shared->impl_->arenas
                                   : std::make_shared<SharedArenas>();
-  impl->arrays.random = part.random ? part.random : random_streams(impl->graph, options, impl->arenas->num_networks++);
+  impl->arrays.random =
+      part.random.network ? part.random : random_streams(impl->graph, options, impl->arenas->num_networks++);
   impl->arrays.replicas = options.replicas;
   impl->arrays.loss_scale = options.loss_scale;
   impl->arrays.replica = options.replica;

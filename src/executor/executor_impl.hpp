@@ -50,7 +50,7 @@ class Failures {
 // The input for binding one part of another executor (value_shapes.hpp); empty for an executor of its own.
 struct Executor::PartSetup {
   std::shared_ptr<SharedArenas> arenas;
-  std::shared_ptr<std::vector<RandomStream>> random;
+  RandomStreams random;
   std::vector<std::pair<int, Shape>> shapes;    // of nodes with one output, as values determined them
   std::vector<bool> cut_inputs;                 // by node: it is a variable that another part computes
   size_t num_cut_heads = 0;                     // how many of the last heads another part reads

@@ -48,7 +48,6 @@ ValueShapedParts::ValueShapedParts(Executor::Impl &whole) : whole_(whole) {
   cut_second();
   std::shared_ptr<SharedPartState> &common = whole_.part_state;
   if (!common) common = std::make_shared<SharedPartState>();
-  if (!common->second_random) common->second_random = random_of(second_nodes_);
   if (!common->inner) common->inner = std::make_shared<SharedPartState>();
   if (!common->arenas) common->arenas = std::make_shared<SharedArenas>(whole_.arenas->timeline);
   common->arenas->join(*whole_.arenas);
@@ -163,11 +162,11 @@ void ValueShapedParts::cut_second() {
   for (const int n : second.auxiliary) second_aux_.push_back(source_of(second_nodes_[size_t(n)]).index);
 }
 
-// Copies the random streams of the whole's nodes: a stream goes on across all shapes.
-std::shared_ptr<std::vector<RandomStream>> ValueShapedParts::random_of(const std::vector<int> &nodes) const {
-  auto streams = std::make_shared<std::vector<RandomStream>>(nodes.size());
-  for (size_t n = 0; n < nodes.size(); ++n)
-    if (nodes[n] >= 0) (*streams)[n] = (*whole_.arrays.random)[size_t(nodes[n])];
+// The random streams of the whole's nodes, each of which belongs to one part. A cut edge draws nothing.
+RandomStreams ValueShapedParts::random_of(const std::vector<int> &nodes) const {
+  const RandomStreams &whole = whole_.arrays.random;
+  RandomStreams streams{whole.network, {}};
+  for (const int node : nodes) streams.of_node.push_back(node < 0 ? SIZE_MAX : whole.of_node[size_t(node)]);
   return streams;
 }
 
@@ -200,8 +199,7 @@ void ValueShapedParts::bind_first() {
 
   Executor::PartSetup part;
   part.arenas = whole_.arenas;
-  if (!whole_.part_state->first_random) whole_.part_state->first_random = random_of(first_nodes_);
-  part.random = whole_.part_state->first_random;
+  part.random = random_of(first_nodes_);
   part.cut_inputs = cut_inputs_in(first_nodes_);
   for (const auto &[node, shape] : whole_.sized) {
     const auto found = std::find(first_nodes_.begin(), first_nodes_.end(), node);
@@ -244,7 +242,7 @@ std::shared_ptr<Executor> ValueShapedParts::bind_second(const Shapes &shapes) co
   for (const size_t i : second_aux_) aux.push_back(whole_.arrays.aux[i]);
   Executor::PartSetup part;
   part.arenas = whole_.part_state->arenas;
-  part.random = whole_.part_state->second_random;
+  part.random = random_of(second_nodes_);
   part.cut_inputs = cut_inputs_in(second_nodes_);
   part.part_state = whole_.part_state->inner;
   for (size_t i = 0; i < shapes.size(); ++i) part.shapes.emplace_back(second_sized_[i], shapes[i]);

@@ -21,7 +21,6 @@ Shape shape_by_values(const Op &op, const Attrs &attrs, const std::vector<NDArra
 // State that the parts below share with those of the same network after a reshape, and second parts of any shapes with
 // each other.
 struct SharedPartState {
-  std::shared_ptr<std::vector<RandomStream>> first_random, second_random;
   std::shared_ptr<SharedArenas> arenas;    // of second parts: the queues of the first, but other arenas
   std::shared_ptr<SharedPartState> inner;  // of the parts of a second part
 };
@@ -86,7 +85,7 @@ class ValueShapedParts {
   void monitor(Executor &part) const;
   std::vector<bool> cut_inputs_in(const std::vector<int> &nodes) const;  // by node of the part whose nodes these are
   const NDArray &value(const Graph::Input &input) const;  // of a variable, or one that the first part computes
-  std::shared_ptr<std::vector<RandomStream>> random_of(const std::vector<int> &nodes) const;
+  RandomStreams random_of(const std::vector<int> &nodes) const;
 
   Executor::Impl &whole_;
   std::vector<bool> later_;  // by node of the whole: it belongs to the second part

@@ -73,6 +73,8 @@ struct GroupOptions {
   bool managed = false;  // it is a bucket of a manager, which binds it: bind() and reshape() throw kState
   std::map<std::string, NDArray> given_params, given_aux;  // arrays to use as the group's own, for inference
   std::vector<std::string> arg_names;  // the argument names that the caller expects; empty: not checked
+  bool keep_device_aux = false;        // optimizers save each device's own auxiliary states
+  std::string bucket;                  // of a manager; empty: none
 };
 
 class Group {
@@ -126,6 +128,13 @@ class Group {
 
   const LossScale *loss_scale() const;              // null: there is none
   void set_loss_scale(double value, int num_good);  // kState: there is none
+
+  std::vector<RandomPositions> random_state() const;  // by device; waits for the work that draws
+  // kName: of another network. Devices that have none continue their own numbers, from the count of device 0.
+  void set_random_state(std::vector<RandomPositions> devices);
+  // Sets what the optimizer has loaded for this group beside the states: random state, loss scale and auxiliary states.
+  // Does nothing if no states were loaded since the latest update.
+  void resume(Optimizer &optimizer);
 
   void update_metric(Metric &metric, const std::vector<NDArray> &labels);  // MET-01..06
   void update_metric_presliced(Metric &metric, const std::vector<std::vector<NDArray>> &device_labels);

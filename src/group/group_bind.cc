@@ -506,6 +506,7 @@ void Group::Impl::adopt(const std::shared_ptr<GroupBinding> &binding) {
   cached_bindings.splice(cached_bindings.begin(), latest);
   while (cached_bindings.size() > kMostCachedBindings) cached_bindings.pop_back();
   has_forward = has_backward = false;
+  training_source.reset();
 }
 
 // An exchange of the parameters that have a gradient, on every device, in the order of the network; the present one if

@@ -66,6 +66,7 @@ struct Group::Impl {
   // The loss scale of the latest backward pass. Queued steps read it here, as groups that share a loss scale may change
   // that one meanwhile.
   std::shared_ptr<double> gradient_scale;
+  std::shared_ptr<const TrainingSource> training_source;  // null until the first update after binding
 
   MonitorFunction monitor;
   bool monitor_all = false, monitor_ever = false;
@@ -107,6 +108,7 @@ struct Group::Impl {
   void find_output_starts();                // for outputs whose shapes depend on values
   void check_idle(const char *what) const;  // Executor::check_idle() for all devices
   ArraySlice part_of_head(const NDArray &whole, size_t head, size_t device) const;
+  const std::shared_ptr<const TrainingSource> &source_for_optimizer();
   void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);
 };
 

@@ -298,6 +298,70 @@ void Group::copy_params(NamedArrays *args, NamedArrays *aux) const {
   *aux = std::move(new_aux);
 }
 
+// ---- what training goes on from -------------------------------------------------------------------------------------
+
+const std::shared_ptr<const TrainingSource> &Group::Impl::source_for_optimizer() {
+  if (training_source) return training_source;
+  auto source = std::make_shared<TrainingSource>();
+  source->bucket = options.bucket;
+  for (const auto &exec : current_binding->execs) {
+    source->random.push_back(exec->stream_access());
+    if (!options.keep_device_aux) continue;
+    NamedArrays &aux = source->aux.emplace_back();
+    for (size_t i = 0; i < aux_names.size(); ++i) aux.emplace_back(aux_names[i], exec->aux()[i]);
+  }
+  training_source = source;
+  return training_source;
+}
+
+std::vector<RandomPositions> Group::random_state() const {
+  impl_->check_idle("random_state");
+  std::vector<RandomPositions> devices;
+  for (const auto &exec : impl_->current_binding->execs) devices.push_back(exec->stream_access().positions());
+  return devices;
+}
+
+void Group::set_random_state(std::vector<RandomPositions> devices) {
+  impl_->check_idle("set_random_state");
+  const auto &execs = impl_->current_binding->execs;
+  if (devices.empty())
+    throw Error(Code::kInvalidArgument, "random state: expected that of one device or more, found none", "data");
+  while (devices.size() < execs.size()) {
+    RandomPositions &own = devices.emplace_back(execs[devices.size()]->stream_access().positions());
+    for (size_t i = 0; i < own.size() && i < devices[0].size(); ++i) own[i].draws = devices[0][i].draws;
+  }
+  for (size_t d = 0; d < execs.size(); ++d) execs[d]->stream_access().check(devices[d]);
+  for (size_t d = 0; d < execs.size(); ++d) execs[d]->stream_access().set(devices[d]);
+}
+
+void Group::resume(Optimizer &optimizer) {
+  Impl &self = *impl_;
+  self.check_idle("resume");
+  const TrainingState *const loaded = optimizer.loaded_training();
+  if (!loaded) return;
+  const bool sets_aux = self.options.keep_device_aux && !loaded->aux.empty();
+  std::vector<std::pair<NDArray, const NDArray *>> copies;
+  if (sets_aux && loaded->aux.size() != num_devices()) {
+    throw Error(Code::kInvalidArgument,
+                text("resume: expected auxiliary states of ", num_devices(), " devices, found those of ",
+                     loaded->aux.size(), ", which these states were saved with"),
+                "keep_device_aux");
+  }
+  for (size_t d = 0; sets_aux && d < num_devices(); ++d) {
+    for (const auto &[name, array] : loaded->aux[d]) {
+      const int index = executor(d)->aux_index(name);
+      if (index < 0) throw Error(Code::kName, text("resume: '", name, "' is not among the auxiliary states"), name);
+      copies.emplace_back(executor(d)->aux()[size_t(index)], &array);
+      check_shape(name, copies.back().first.shape(), array.shape());
+    }
+  }
+  const auto random = loaded->random.find(self.options.bucket);
+  if (random != loaded->random.end()) set_random_state(random->second);
+  for (const auto &[to, from] : copies) to.copy_from(*from);
+  if (!self.loss_scale) return;
+  if (const LossScaleState *const state = optimizer.take_loaded_loss_scale()) self.loss_scale->state() = *state;
+}
+
 void Group::set_states(const std::vector<std::vector<NDArray>> *states, const double *value) {
   if ((states != nullptr) == (value != nullptr)) {
     throw Error(Code::kInvalidArgument,

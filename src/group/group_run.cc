@@ -208,6 +208,7 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
   if (!self.has_backward)
     throw Error(Code::kState, "update: no backward has run since the group was bound, or the last one failed",
                 "update");
+  optimizer->keep_source(self.source_for_optimizer());
   if (!self.loss_scale) return self.exchange->update(optimizer, mode);
   if (const LossScaleState *const loaded = optimizer->take_loaded_loss_scale()) self.loss_scale->state() = *loaded;
   const size_t num_summed = mode == UpdateMode::kNoStore ? 1 : num_devices();

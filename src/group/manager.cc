@@ -18,6 +18,7 @@ GroupOptions group_options(const ManagerOptions &options) {
   result.compute = options.compute;
   result.backward_once = options.backward_once;
   result.recompute = options.recompute;
+  result.keep_device_aux = options.keep_device_aux;
   result.loss_scale = options.loss_scale;
   result.gradient_sum_dtype = options.gradient_sum_dtype;
   result.seed = options.seed;
@@ -43,7 +44,9 @@ Manager::Manager(const Symbol &symbol, const DataDescs &data, const DataDescs &l
   } else {
     log(LogLevel::kInfo, message);
   }
-  main_ = Group::create(symbol, along_first_axis(data), along_first_axis(labels), group_options(options_));
+  GroupOptions main = group_options(options_);
+  if (has_buckets()) main.bucket = *options_.default_bucket_key;
+  main_ = Group::create(symbol, along_first_axis(data), along_first_axis(labels), main);
   if (has_buckets()) buckets_[*options_.default_bucket_key] = main_;
 }
 
@@ -93,8 +96,12 @@ std::shared_ptr<Group> Manager::make_bucket(const std::string &key, const Manage
   }
   GroupOptions options = group_options(options_);
   options.compute.all_known = false;  // nodes of the main symbol need not be in this one
-  return Group::create(symbol_of(key), along_first_axis(batch.data_descs), along_first_axis(batch.label_descs), options,
-                       main_);
+  options.bucket = key;
+  const std::shared_ptr<Group> group = Group::create(symbol_of(key), along_first_axis(batch.data_descs),
+                                                     along_first_axis(batch.label_descs), options, main_);
+  const auto resumed = resumed_.find(key);
+  if (resumed != resumed_.end()) group->set_random_state(resumed->second);
+  return group;
 }
 
 void Manager::load(const ManagerBatch &batch) {
@@ -110,6 +117,20 @@ void Manager::load(const ManagerBatch &batch) {
   group->load(batch.data, batch.labels);
   buckets_.emplace(*batch.bucket_key, group);
   current_ = group;
+}
+
+void Manager::resume(Optimizer &optimizer) {
+  const TrainingState *const loaded = optimizer.loaded_training();
+  if (!loaded) return;
+  std::map<std::string, std::vector<RandomPositions>> later = loaded->random;
+  main_->resume(optimizer);
+  for (const auto &[key, group] : buckets_) {
+    const auto found = later.find(key);
+    if (found == later.end()) continue;
+    if (group != main_) group->set_random_state(found->second);
+    later.erase(found);
+  }
+  resumed_ = std::move(later);
 }
 
 MemoryUse Manager::memory() const {

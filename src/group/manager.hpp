@@ -29,8 +29,9 @@ struct ManagerOptions {
   std::vector<std::string> state_names;
   int num_threads = 0;
   ComputeTypes compute;
-  bool backward_once = false;  // as an executor's
-  bool recompute = false;      // likewise
+  bool backward_once = false;    // as an executor's
+  bool recompute = false;        // likewise
+  bool keep_device_aux = false;  // as a group's
   LossScaleOptions loss_scale;
   Dtype gradient_sum_dtype = Dtype::kFloat32;  // as a group's
   uint64_t seed = 0;
@@ -69,6 +70,7 @@ class Manager {
   void update_metric_presliced(Metric &metric, const std::vector<std::vector<NDArray>> &device_labels) {
     current()->update_metric_presliced(metric, device_labels);
   }
+  void resume(Optimizer &optimizer);  // Group::resume() for all buckets, those too that are not made yet
   void set_params(const NamedArrays &args, const NamedArrays *aux) { main_->set_params(args, aux, false); }
   void copy_to(const NamedArrays &args, const NamedArrays *aux) const { main_->get_params(args, aux); }
   MemoryUse memory() const;                              // of all buckets on all devices; what they share counts once
@@ -84,6 +86,7 @@ class Manager {
   const ManagerOptions options_;
   std::shared_ptr<Group> main_, current_;
   std::map<std::string, std::shared_ptr<Group>> buckets_;
+  std::map<std::string, std::vector<RandomPositions>> resumed_;  // for buckets that are not made yet
 };
 
 }  // namespace cohort

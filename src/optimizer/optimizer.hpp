@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/attributes.hpp"
+#include "device/node_streams.hpp"
 #include "ndarray/ndarray.hpp"
 #include "optimizer/update_kernel.hpp"
 #include "symbol/symbol.hpp"
@@ -25,6 +26,19 @@ struct LossScaleState {
   double value = 1;  // for the next backward pass
   int num_good = 0;  // updates since it changed
   uint64_t num_skipped = 0;
+};
+
+// The state of a group beside its parameters on which later updates depend. An optimizer saves it for the groups that
+// it updates: for each bucket of a manager, or for the group updated last.
+struct TrainingSource {
+  std::string bucket;                // empty: not a manager's
+  std::vector<StreamAccess> random;  // by device
+  std::vector<NamedArrays> aux;      // each device's auxiliary states; empty: the group does not want them saved
+};
+// The same, as saved.
+struct TrainingState {
+  std::map<std::string, std::vector<RandomPositions>> random;  // by bucket, then by device
+  std::vector<NamedArrays> aux;
 };
 
 // An optimizer is used by one thread at a time.
@@ -69,6 +83,9 @@ class Optimizer {
   std::unique_ptr<UpdateKernel> make_kernel(const Context &context, Dtype dtype, const Shape &shape,
                                             int num_threads) const;
   bool updates_whole() const;  // weights cannot be updated in pieces
+  void keep_source(const std::shared_ptr<const TrainingSource> &source);
+  // As it was loaded; null: no states were loaded, or the optimizer has made updates since then.
+  const TrainingState *loaded_training() const;
   void keep_loss_scale(const LossScaleState &state);
   const LossScaleState *take_loaded_loss_scale();  // once after states were loaded; null: there is none
   // Changes when states are loaded, their number changes, or they move to another context: states and kernels must then

@@ -67,6 +67,10 @@ struct Optimizer::Impl {
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> slots;  // their addresses do not change
   int64_t num_update = 0;
   uint64_t generation = 1;
+  std::map<std::string, std::shared_ptr<const TrainingSource>> sources;  // by bucket, of the groups updated
+  std::shared_ptr<const TrainingSource> latest_source;
+  TrainingState training;           // as loaded; holds for buckets that are not in `sources`
+  bool training_is_loaded = false;  // and there was no update since
   std::optional<LossScaleState> loss_scale;
   bool loss_scale_is_loaded = false;  // and no group has taken it yet
   // The numbers that all updates share. They are computed when settings change, as updates of small networks take about
@@ -84,6 +88,7 @@ struct Optimizer::Impl {
   }
   double rate(int64_t update) const { return schedule ? schedule->at(update) : learning_rate; }
   double next_rate() const { return rate(num_update + (kind->has(OptimizerKind::kRateBefore) ? 0 : 1)); }
+  TrainingState training_now() const;
   void read_settings();  // after each change of a setting
   void refresh_mults();
   double default_wd_mult(const std::string &param) const;

@@ -2,16 +2,19 @@
 // States of an optimizer as bytes. Little endian:
 //
 //   8 bytes  "COHORTOP"
-//   u32      version, 1 to 3
+//   u32      version, 1 to 4
 //   u32      length of the kind, then the kind: "sgd/1/0" is the optimizer's name, the number of states of a parameter
 //            in its formula, and 1 with multi_precision
 //   i64      number of updates
 //            from version 2 on: f64 loss scale, 0 for none, i32 good updates since it changed, u64 updates that were
 //            skipped
-//   u64      number of counts, then for each: u32 length of the parameter's name, name, u64 copy, i64 count, of
-//            version 3 f64 of what goes on from update to update beside the states
+//   u64      number of counts, then for each: u32 length of the parameter's name, name, u64 copy, i64 count, from
+//            version 3 on f64 of what goes on from update to update beside the states
+//            of version 4: u32 number of buckets, then for each: u32 length of its key, key, random state
+//            (node_streams.cc)
 //   u64      bytes of what follows
-//   .params  an array for each state, named "INDEX/COPY/PARAMETER"
+//   .params  an array for each state, named "INDEX/COPY/PARAMETER"; of version 4 also the auxiliary states of each
+//            device, "aux/DEVICE/NAME", in the order of the devices
 //
 // Nothing is taken from a file before all of it was read and checked.
 #include <algorithm>
@@ -19,8 +22,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/byte_stream.hpp"
 #include "base/error.hpp"
-#include "base/utf8.hpp"
 #include "ndarray/params.hpp"
 #include "optimizer/optimizer_impl.hpp"
 
@@ -28,72 +31,11 @@ namespace cohort {
 namespace {
 
 constexpr char kMagic[] = "COHORTOP";
-constexpr uint32_t kPlain = 1, kWithLossScale = 2, kCarrying = 3;  // versions
+constexpr uint32_t kPlain = 1, kWithLossScale = 2, kCarrying = 3, kTraining = 4;  // versions
 // Integers that a double holds exactly; begin_num_update may be no larger.
 constexpr int64_t kMostUpdates = int64_t(1) << 53;
 
-template <typename T>
-void put(std::string *to, T value) {
-  for (size_t i = 0; i < sizeof(T); ++i) to->push_back(char(uint64_t(value) >> (8 * i)));
-}
-
-void put_real(std::string *to, double value) {
-  uint64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  put(to, bits);
-}
-
-void put_text(std::string *to, const std::string &words) {
-  put(to, uint32_t(words.size()));
-  *to += words;
-}
-
-// Reads within bounds; kFormat with the offset for anything that does not fit.
-class StateReader {
- public:
-  StateReader(const void *data, size_t bytes, const std::string &source)
-      : data_(static_cast<const char *>(data)), bytes_(bytes), source_(source) {}
-
-  template <typename T>
-  T number() {
-    need(sizeof(T));
-    uint64_t value = 0;
-    for (size_t i = 0; i < sizeof(T); ++i) value |= uint64_t(static_cast<unsigned char>(data_[at_ + i])) << (8 * i);
-    at_ += sizeof(T);
-    return T(value);
-  }
-  double real() {
-    const auto bits = number<uint64_t>();
-    double value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-  std::string words(size_t length) {
-    need(length);
-    std::string result(data_ + at_, length);
-    at_ += length;
-    return result;
-  }
-  std::string counted_words() {
-    const auto length = number<uint32_t>();
-    return words(length);
-  }
-  const char *here() const { return data_ + at_; }
-  size_t left() const { return bytes_ - at_; }
-  [[noreturn]] void fail(const std::string &what) const {
-    throw Error(Code::kFormat, text(source_, ": ", plain_line(what), " at byte ", at_, " of ", bytes_), source_);
-  }
-
- private:
-  void need(size_t length) const {
-    if (length > left()) fail(text("expected ", length, " bytes more"));
-  }
-
-  const char *const data_;
-  const size_t bytes_;
-  const std::string source_;
-  size_t at_ = 0;
-};
+constexpr char kAux[] = "aux/";
 
 struct StateName {
   size_t index, copy;
@@ -112,12 +54,55 @@ bool parse_state_name(const std::string &name, StateName *parsed) {
   return true;
 }
 
+// Takes an array named "aux/DEVICE/NAME"; false if it is not the next one of a device in ascending order.
+bool read_aux(const std::pair<std::string, NDArray> &entry, std::vector<NamedArrays> *aux) {
+  const size_t prefix = sizeof(kAux) - 1;
+  if (entry.first.compare(0, prefix, kAux) != 0) return false;
+  const char *const begin = entry.first.data() + prefix, *const end = entry.first.data() + entry.first.size();
+  size_t device = 0;
+  const auto [behind, error] = std::from_chars(begin, end, device);
+  if (error != std::errc() || behind == end || *behind != '/') return false;
+  if (device != aux->size() && device + 1 != aux->size()) return false;
+  aux->resize(device + 1);
+  aux->back().emplace_back(std::string(behind + 1, end), entry.second);
+  return true;
+}
+
 }  // namespace
+
+TrainingState Optimizer::Impl::training_now() const {
+  TrainingState now = training;
+  for (const auto &[bucket, source] : sources) {
+    std::vector<RandomPositions> &devices = now.random[bucket];
+    devices.clear();
+    bool any = false;
+    for (const StreamAccess &random : source->random) {
+      devices.push_back(random.positions());
+      any |= !devices.back().empty();
+    }
+    if (!any) now.random.erase(bucket);
+  }
+  if (latest_source) now.aux = latest_source->aux;
+  return now;
+}
+
+void Optimizer::keep_source(const std::shared_ptr<const TrainingSource> &source) {
+  impl_->training_is_loaded = false;
+  if (impl_->latest_source == source) return;
+  impl_->sources[source->bucket] = source;
+  impl_->latest_source = source;
+}
+
+const TrainingState *Optimizer::loaded_training() const {
+  return impl_->training_is_loaded ? &impl_->training : nullptr;
+}
 
 std::string Optimizer::save_states() const {
   std::string bytes(kMagic, 8);
-  const bool carries = impl_->kind->has(OptimizerKind::kCarries);
-  put(&bytes, carries ? kCarrying : impl_->loss_scale ? kWithLossScale : kPlain);
+  const TrainingState training = impl_->training_now();
+  const bool trains = !training.random.empty() || !training.aux.empty();
+  const bool carries = trains || impl_->kind->has(OptimizerKind::kCarries);
+  put(&bytes, trains ? kTraining : carries ? kCarrying : impl_->loss_scale ? kWithLossScale : kPlain);
   put_text(&bytes, impl_->kind_text());
   put(&bytes, impl_->num_update);
   if (impl_->loss_scale || carries) {
@@ -139,25 +124,38 @@ std::string Optimizer::save_states() const {
       arrays.emplace_back(text(i, "/", slot.copy, "/", slot.param), slot.states[i]);
     }
   }
+  if (trains) {
+    put(&bytes, uint32_t(training.random.size()));
+    for (const auto &[bucket, devices] : training.random) {
+      put_text(&bytes, bucket);
+      put_random_state(&bytes, devices);
+    }
+  }
+  for (size_t d = 0; d < training.aux.size(); ++d) {
+    for (const auto &[name, array] : training.aux[d]) {
+      array.wait();
+      arrays.emplace_back(text(kAux, d, "/", name), array);
+    }
+  }
   const std::string params = params_bytes(arrays);
   put(&bytes, uint64_t(params.size()));
   return bytes + params;
 }
 
 void Optimizer::load_states(const void *data, size_t num_bytes, const std::string &source) {
-  StateReader reader(data, num_bytes, source);
+  ByteReader reader(data, num_bytes, source);
   if (num_bytes < 8 || std::memcmp(data, kMagic, 8) != 0) reader.fail("this is not an optimizer state");
   reader.words(8);
   const auto version = reader.number<uint32_t>();
-  if (version < kPlain || version > kCarrying) reader.fail(text("expected version 1 to 3, found ", version));
+  if (version < kPlain || version > kTraining) reader.fail(text("expected version 1 to 4, found ", version));
   const std::string kind = reader.counted_words();
   if (kind != impl_->kind_text()) {
     reader.fail(
         text("expected states of '", impl_->kind_text(), "' (optimizer/states/multi_precision), found '", kind, "'"));
   }
-  const bool carries = impl_->kind->has(OptimizerKind::kCarries);
-  if ((version == kCarrying) != carries) {
-    reader.fail(text("expected version ", carries ? "3" : "1 or 2", " of '", impl_->name, "', found ", version));
+  const bool carries = version >= kCarrying;
+  if (version != kTraining && carries != impl_->kind->has(OptimizerKind::kCarries)) {
+    reader.fail(text("expected version ", carries ? "1, 2" : "3", " or 4 of '", impl_->name, "', found ", version));
   }
   const auto num_update = reader.number<int64_t>();
   std::optional<LossScaleState> loss_scale;
@@ -166,7 +164,7 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     loss_scale->value = reader.real();
     loss_scale->num_good = reader.number<int32_t>();
     loss_scale->num_skipped = reader.number<uint64_t>();
-    const bool none = version == kCarrying && loss_scale->value == 0;
+    const bool none = carries && loss_scale->value == 0;
     const bool in_range = loss_scale->value >= kLeastLossScale && loss_scale->value <= kLargestLossScale;
     if (!(none || in_range) || loss_scale->num_good < 0 || loss_scale->num_good == INT32_MAX) {
       reader.fail(text("invalid loss scale ", loss_scale->value, " after ", loss_scale->num_good, " good updates"));
@@ -190,11 +188,18 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     const auto key = std::make_pair(slot->param, slot->copy);
     if (!loaded.emplace(key, std::move(slot)).second) reader.fail("'" + key.first + "' is listed twice");
   }
+  TrainingState training;
+  for (auto num_buckets = version == kTraining ? reader.number<uint32_t>() : 0; num_buckets > 0; --num_buckets) {
+    const std::string bucket = reader.counted_words();
+    if (!training.random.emplace(bucket, read_random_state(&reader)).second)
+      reader.fail("bucket '" + bucket + "' is listed twice");
+  }
   const auto params_size = reader.number<uint64_t>();
   if (params_size != reader.left()) {
     reader.fail(text("expected ", params_size, " bytes of arrays, found ", reader.left()));
   }
   for (const auto &entry : load_params(reader.here(), reader.left(), source)) {
+    if (version == kTraining && read_aux(entry, &training.aux)) continue;
     StateName name;
     const bool good = parse_state_name(entry.first, &name);
     const auto found = good ? loaded.find({name.param, name.copy}) : loaded.end();
@@ -236,6 +241,10 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
   }
   impl_->slots.merge(loaded);  // leaves out those that are there already
   impl_->num_update = num_update;
+  impl_->sources.clear();
+  impl_->latest_source.reset();
+  impl_->training = std::move(training);
+  impl_->training_is_loaded = true;
   impl_->loss_scale = loss_scale;
   impl_->loss_scale_is_loaded = loss_scale.has_value();
   impl_->refresh_mults();

@@ -372,6 +372,7 @@ class cohort_manager_options(Structure):
         ("gradient_sum_dtype", c_int32),
         ("tf32", c_int32),
         ("recompute", c_int32),
+        ("keep_device_aux", c_int32),
     ]
 
 
@@ -436,4 +437,5 @@ class cohort_group_options(Structure):
         ("gradient_sum_dtype", c_int32),
         ("tf32", c_int32),
         ("recompute", c_int32),
+        ("keep_device_aux", c_int32),
     ]

@@ -120,6 +120,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.gradient_sum_dtype as *const _ as usize - start, 328);
     assert_eq!(&zero.tf32 as *const _ as usize - start, 332);
     assert_eq!(&zero.recompute as *const _ as usize - start, 336);
+    assert_eq!(&zero.keep_device_aux as *const _ as usize - start, 340);
     assert_eq!(std::mem::size_of::<cohort_invoke_options>(), 32);
     let zero: cohort_invoke_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
@@ -156,6 +157,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.gradient_sum_dtype as *const _ as usize - start, 176);
     assert_eq!(&zero.tf32 as *const _ as usize - start, 180);
     assert_eq!(&zero.recompute as *const _ as usize - start, 184);
+    assert_eq!(&zero.keep_device_aux as *const _ as usize - start, 188);
     assert_eq!(std::mem::size_of::<cohort_memory_info>(), 56);
     let zero: cohort_memory_info = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

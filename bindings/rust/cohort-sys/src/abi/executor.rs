@@ -272,6 +272,16 @@ extern "C" {
         step: i32,
         out_step_left: *mut i32,
     ) -> *mut cohort_error;
+    /// Reads the state of the random operators (Dropout, samplers, ...): which numbers each draws next. Waits for queued
+    /// work.
+    ///
+    /// - `out_data`: may be NULL. NULL: only the size is wanted.
+    pub fn cohort_executor_random_state(
+        executor: *const cohort_executor,
+        out_data: *mut c_void,
+        capacity: usize,
+        out_bytes: *mut usize,
+    ) -> *mut cohort_error;
     /// Makes an executor of the same symbol for other shapes. It shares the memory of this one, which stays usable; both are
     /// of one family.
     ///
@@ -313,6 +323,18 @@ extern "C" {
         callback: cohort_monitor_fn,
         user_data: *mut c_void,
         monitor_all: cohort_bool,
+    ) -> *mut cohort_error;
+    /// Sets the state of the random operators: they draw the numbers that the executor would have drawn from which it was
+    /// read. Waits for queued work. Executors that were reshaped from one another have one state.
+    ///
+    /// - `data`: `bytes` bytes that cohort_executor_random_state() gave. They are not kept.
+    ///
+    /// Returns: NULL, or, with nothing set, COHORT_ERROR_FORMAT (damaged), COHORT_ERROR_NAME (the state of another network),
+    ///   COHORT_ERROR_INVALID_ARGUMENT (of several devices).
+    pub fn cohort_executor_set_random_state(
+        executor: *mut cohort_executor,
+        data: *const c_void,
+        bytes: usize,
     ) -> *mut cohort_error;
     /// Binds a symbol to new arrays of zeros.
     ///

@@ -127,6 +127,8 @@ pub struct cohort_group_options {
     pub tf32: cohort_bool,
     /// likewise
     pub recompute: cohort_bool,
+    /// 1: cohort_optimizer_save_states() saves each device's own auxiliary states, such as the moving statistics of BatchNorm, with the states of the optimizer that updates this group, and cohort_group_resume() sets them. 0: of several devices only their mean is kept, which cohort_group_get_params() gives.
+    pub keep_device_aux: cohort_bool,
 }
 
 extern "C" {
@@ -408,6 +410,15 @@ extern "C" {
         group: *const cohort_group,
         out_descs: *mut *mut cohort_descs,
     ) -> *mut cohort_error;
+    /// Reads the state of the random operators of all devices, as cohort_executor_random_state().
+    ///
+    /// - `out_data`: may be NULL. NULL: only the size is wanted.
+    pub fn cohort_group_random_state(
+        group: *const cohort_group,
+        out_data: *mut c_void,
+        capacity: usize,
+        out_bytes: *mut usize,
+    ) -> *mut cohort_error;
     /// Changes the shapes of the batch. Parameters, their gradients and auxiliary states keep their memory and values;
     /// contents of data and labels are unspecified. Other gradients that outgrow their first shape start from zero. Nothing
     /// happens if names, shapes, dtypes and layouts are the bound ones. Otherwise cohort_group_backward() and
@@ -425,6 +436,22 @@ extern "C" {
         group: *mut cohort_group,
         data: *const cohort_descs,
         label: *const cohort_descs,
+    ) -> *mut cohort_error;
+    /// Sets what training goes on from beside parameters and the optimizer's states, as it was when the states were saved
+    /// that the optimizer has loaded: the state of random operators, the loss scale and, with keep_device_aux, the auxiliary
+    /// states of each device. Called before the first forward pass, after cohort_optimizer_load_states() and
+    /// cohort_group_set_params(): the group then trains on, to the bit, as the saved one would have on as many devices, with
+    /// the same batches; with COHORT_UPDATE_NO_STORE on one device only, as the parameters of several differ.
+    ///
+    /// - `optimizer`: Does nothing if it has loaded no states, or has updated a group since.
+    ///
+    /// Returns: NULL, or, with nothing set,
+    ///   COHORT_ERROR_NAME              the states were saved with another network
+    ///   COHORT_ERROR_SHAPE             an auxiliary state has another shape
+    ///   COHORT_ERROR_INVALID_ARGUMENT  there are auxiliary states of another number of devices
+    pub fn cohort_group_resume(
+        group: *mut cohort_group,
+        optimizer: *mut cohort_optimizer,
     ) -> *mut cohort_error;
     /// Queues a forward pass over the loaded batch, on every device. Loading once and running twice is fine.
     ///
@@ -466,6 +493,19 @@ extern "C" {
         arg_params: *const cohort_arrays,
         aux_params: *const cohort_arrays,
         allow_extra: cohort_bool,
+    ) -> *mut cohort_error;
+    /// Sets the state of the random operators of all devices, as cohort_executor_set_random_state(). If the state is of
+    /// fewer devices, the others draw numbers of their own that they have not drawn before; if it is of more, the rest is
+    /// ignored.
+    ///
+    /// - `data`: `bytes` bytes that cohort_group_random_state() or cohort_executor_random_state() gave. They are not kept.
+    ///
+    /// Returns: NULL, or, with nothing set, COHORT_ERROR_FORMAT (damaged), COHORT_ERROR_NAME (the state of another network),
+    ///   COHORT_ERROR_INVALID_ARGUMENT (of no device).
+    pub fn cohort_group_set_random_state(
+        group: *mut cohort_group,
+        data: *const c_void,
+        bytes: usize,
     ) -> *mut cohort_error;
     /// Sets the states of every device, converting dtypes. Queued. They stay until they are set again. Exactly one of
     /// `states` and `value` is given:

@@ -68,6 +68,8 @@ pub struct cohort_manager_options {
     pub tf32: cohort_bool,
     /// likewise
     pub recompute: cohort_bool,
+    /// as in group.h
+    pub keep_device_aux: cohort_bool,
 }
 
 extern "C" {
@@ -268,6 +270,14 @@ extern "C" {
         options: *mut cohort_manager_options,
         struct_size: usize,
     );
+    /// As cohort_group_resume(), for all buckets. Those that are not made yet are resumed when they are:
+    /// cohort_manager_load_data_batch() returns COHORT_ERROR_NAME if the states were saved with another symbol of the bucket.
+    ///
+    /// - `optimizer`: Does nothing if it has loaded no states, or has updated a group since.
+    pub fn cohort_manager_resume(
+        manager: *mut cohort_manager,
+        optimizer: *mut cohort_optimizer,
+    ) -> *mut cohort_error;
     /// As cohort_group_set_loss_scale(), for all buckets.
     pub fn cohort_manager_set_loss_scale(
         manager: *mut cohort_manager,

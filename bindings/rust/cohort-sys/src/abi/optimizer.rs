@@ -75,7 +75,7 @@ extern "C" {
         out_value: *mut f64,
     ) -> *mut cohort_error;
     /// Reads states and counts that the same kind of optimizer saved. They go to the parameters' contexts at the next
-    /// update.
+    /// update. What belongs to a group goes there by cohort_group_resume() or cohort_manager_resume().
     ///
     /// Returns: NULL, or COHORT_ERROR_IO, or COHORT_ERROR_FORMAT: damaged, or from another kind of optimizer. Nothing changes
     ///   then.
@@ -90,8 +90,8 @@ extern "C" {
         bytes: usize,
     ) -> *mut cohort_error;
     /// The loss scale of the group that this optimizer updated last, as cohort_group_loss_scale() gives it. It is saved with
-    /// the states. After states are loaded, the next group that is updated uses the loaded scale from its next backward pass
-    /// on; to use it in the backward pass before that update, too, pass it to cohort_group_set_loss_scale() after loading.
+    /// the states. After states are loaded, cohort_group_resume() sets it; without that call the next group that is updated
+    /// uses it from its next backward pass on.
     ///
     /// - `out_scale`: may be NULL. 1, and the others 0, if there is none.
     /// - `out_num_good`: may be NULL.
@@ -114,7 +114,10 @@ extern "C" {
         out_wd_mult: *mut f64,
     ) -> *mut cohort_error;
     /// Writes states and counts to a file, whole or not at all, so that training can go on later exactly as it would have.
-    ///  Waits for the states. COHORT_ERROR_IO names the file.
+    /// With them goes what else the group that it updated last, or all buckets of a manager, go on from: the state of random
+    /// operators at this call, the loss scale and, with keep_device_aux of its options, the auxiliary states of each device.
+    /// Not saved: settings, multipliers and the schedule of the optimizer, and gradients to which a backward pass adds. Waits
+    /// for the states and the work that draws random numbers. COHORT_ERROR_IO names the file.
     pub fn cohort_optimizer_save_states(
         optimizer: *const cohort_optimizer,
         path: *const c_char,

@@ -2,6 +2,8 @@
 // Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
 package cohort.abi;
 
+import java.nio.Buffer;
+
 /** The functions of cohort/executor.h; errors are addresses of cohort_error, 0 is success. */
 public final class CohortExecutor {
     private CohortExecutor() {
@@ -136,6 +138,13 @@ public final class CohortExecutor {
     public static native long cohort_executor_partial_forward(long executor, int is_train, int step, int[] out_step_left);
 
     /**
+     * Reads the state of the random operators (Dropout, samplers, ...): which numbers each draws next. Waits for queued
+     * work.
+     * @param out_data may be NULL. NULL: only the size is wanted.
+     */
+    public static native long cohort_executor_random_state(long executor, Buffer out_data, long capacity, long[] out_bytes);
+
+    /**
      * Makes an executor of the same symbol for other shapes. It shares the memory of this one, which stays usable; both are
      * of one family.
      *
@@ -167,6 +176,15 @@ public final class CohortExecutor {
      * @param monitor_all 1: the inputs of each operator too, before its outputs.
      */
     public static native long cohort_executor_set_monitor(long executor, Callbacks.MonitorFn callback, long user_data, int monitor_all);
+
+    /**
+     * Sets the state of the random operators: they draw the numbers that the executor would have drawn from which it was
+     * read. Waits for queued work. Executors that were reshaped from one another have one state.
+     * Returns: NULL, or, with nothing set, COHORT_ERROR_FORMAT (damaged), COHORT_ERROR_NAME (the state of another network),
+     *   COHORT_ERROR_INVALID_ARGUMENT (of several devices).
+     * @param data `bytes` bytes that cohort_executor_random_state() gave. They are not kept.
+     */
+    public static native long cohort_executor_set_random_state(long executor, Buffer data, long bytes);
 
     /**
      * Binds a symbol to new arrays of zeros.

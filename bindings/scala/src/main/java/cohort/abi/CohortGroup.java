@@ -3,6 +3,7 @@
 package cohort.abi;
 
 import com.sun.jna.Pointer;
+import java.nio.Buffer;
 
 /** The functions of cohort/group.h; errors are addresses of cohort_error, 0 is success. */
 public final class CohortGroup {
@@ -209,6 +210,12 @@ public final class CohortGroup {
     public static native long cohort_group_output_shapes(long group, long[] out_descs);
 
     /**
+     * Reads the state of the random operators of all devices, as cohort_executor_random_state().
+     * @param out_data may be NULL. NULL: only the size is wanted.
+     */
+    public static native long cohort_group_random_state(long group, Buffer out_data, long capacity, long[] out_bytes);
+
+    /**
      * Changes the shapes of the batch. Parameters, their gradients and auxiliary states keep their memory and values;
      * contents of data and labels are unspecified. Other gradients that outgrow their first shape start from zero. Nothing
      * happens if names, shapes, dtypes and layouts are the bound ones. Otherwise cohort_group_backward() and
@@ -222,6 +229,20 @@ public final class CohortGroup {
      * @param label may be NULL. Likewise; NULL or empty drops the labels.
      */
     public static native long cohort_group_reshape(long group, long data, long label);
+
+    /**
+     * Sets what training goes on from beside parameters and the optimizer's states, as it was when the states were saved
+     * that the optimizer has loaded: the state of random operators, the loss scale and, with keep_device_aux, the auxiliary
+     * states of each device. Called before the first forward pass, after cohort_optimizer_load_states() and
+     * cohort_group_set_params(): the group then trains on, to the bit, as the saved one would have on as many devices, with
+     * the same batches; with COHORT_UPDATE_NO_STORE on one device only, as the parameters of several differ.
+     * Returns: NULL, or, with nothing set,
+     *   COHORT_ERROR_NAME              the states were saved with another network
+     *   COHORT_ERROR_SHAPE             an auxiliary state has another shape
+     *   COHORT_ERROR_INVALID_ARGUMENT  there are auxiliary states of another number of devices
+     * @param optimizer Does nothing if it has loaded no states, or has updated a group since.
+     */
+    public static native long cohort_group_resume(long group, long optimizer);
 
     /**
      * Queues a forward pass over the loaded batch, on every device. Loading once and running twice is fine.
@@ -253,6 +274,16 @@ public final class CohortGroup {
      * @param allow_extra 1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
      */
     public static native long cohort_group_set_params(long group, long arg_params, long aux_params, int allow_extra);
+
+    /**
+     * Sets the state of the random operators of all devices, as cohort_executor_set_random_state(). If the state is of
+     * fewer devices, the others draw numbers of their own that they have not drawn before; if it is of more, the rest is
+     * ignored.
+     * Returns: NULL, or, with nothing set, COHORT_ERROR_FORMAT (damaged), COHORT_ERROR_NAME (the state of another network),
+     *   COHORT_ERROR_INVALID_ARGUMENT (of no device).
+     * @param data `bytes` bytes that cohort_group_random_state() or cohort_executor_random_state() gave. They are not kept.
+     */
+    public static native long cohort_group_set_random_state(long group, Buffer data, long bytes);
 
     /**
      * Sets the states of every device, converting dtypes. Queued. They stay until they are set again. Exactly one of

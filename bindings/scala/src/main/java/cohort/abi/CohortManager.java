@@ -153,6 +153,13 @@ public final class CohortManager {
      */
     public static native void cohort_manager_options_init(Structs.ManagerOptions options, long struct_size);
 
+    /**
+     * As cohort_group_resume(), for all buckets. Those that are not made yet are resumed when they are:
+     * cohort_manager_load_data_batch() returns COHORT_ERROR_NAME if the states were saved with another symbol of the bucket.
+     * @param optimizer Does nothing if it has loaded no states, or has updated a group since.
+     */
+    public static native long cohort_manager_resume(long manager, long optimizer);
+
     /** As cohort_group_set_loss_scale(), for all buckets. */
     public static native long cohort_manager_set_loss_scale(long manager, double scale, int num_good);
 

@@ -113,6 +113,7 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "gradient_sum_dtype", 328);
         Check.offset(new Structs.GroupOptions(), "tf32", 332);
         Check.offset(new Structs.GroupOptions(), "recompute", 336);
+        Check.offset(new Structs.GroupOptions(), "keep_device_aux", 340);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
@@ -145,6 +146,7 @@ final class Sweep {
         Check.offset(new Structs.ManagerOptions(), "gradient_sum_dtype", 176);
         Check.offset(new Structs.ManagerOptions(), "tf32", 180);
         Check.offset(new Structs.ManagerOptions(), "recompute", 184);
+        Check.offset(new Structs.ManagerOptions(), "keep_device_aux", 188);
         Check.size(new Structs.MemoryInfo(), 56);
         Check.offset(new Structs.MemoryInfo(), "struct_size", 0);
         Check.offset(new Structs.MemoryInfo(), "planned_bytes", 8);
@@ -244,9 +246,11 @@ final class Sweep {
         Check.refused("cohort_executor_name", CohortExecutor.cohort_executor_name(0, 0, 0, (long[]) null));
         Check.refused("cohort_executor_num_arrays", CohortExecutor.cohort_executor_num_arrays(0, 0, (long[]) null));
         Check.refused("cohort_executor_partial_forward", CohortExecutor.cohort_executor_partial_forward(0, 0, 0, (int[]) null));
+        Check.refused("cohort_executor_random_state", CohortExecutor.cohort_executor_random_state(0, (Buffer) null, 0, (long[]) null));
         Check.refused("cohort_executor_reshape", CohortExecutor.cohort_executor_reshape(0, 0, (Structs.ReshapeOptions) null, (long[]) null));
         Check.refused("cohort_executor_set_inputs", CohortExecutor.cohort_executor_set_inputs(0, 0));
         Check.refused("cohort_executor_set_monitor", CohortExecutor.cohort_executor_set_monitor(0, (Callbacks.MonitorFn) null, 0, 0));
+        Check.refused("cohort_executor_set_random_state", CohortExecutor.cohort_executor_set_random_state(0, (Buffer) null, 0));
         Check.refused("cohort_executor_simple_bind", CohortExecutor.cohort_executor_simple_bind(0, (Structs.Context) null, 0, (Structs.ExecutorOptions) null, (long[]) null));
         Check.refused("cohort_executor_symbol", CohortExecutor.cohort_executor_symbol(0, (long[]) null));
         Check.refused("cohort_executor_wait", CohortExecutor.cohort_executor_wait(0));
@@ -274,11 +278,14 @@ final class Sweep {
         Check.refused("cohort_group_num_arrays", CohortGroup.cohort_group_num_arrays(0, 0, (long[]) null));
         Check.refused("cohort_group_num_contexts", CohortGroup.cohort_group_num_contexts(0, (long[]) null));
         Check.refused("cohort_group_output_shapes", CohortGroup.cohort_group_output_shapes(0, (long[]) null));
+        Check.refused("cohort_group_random_state", CohortGroup.cohort_group_random_state(0, (Buffer) null, 0, (long[]) null));
         Check.refused("cohort_group_reshape", CohortGroup.cohort_group_reshape(0, 0, 0));
+        Check.refused("cohort_group_resume", CohortGroup.cohort_group_resume(0, 0));
         Check.refused("cohort_group_run", CohortGroup.cohort_group_run(0, 0));
         Check.refused("cohort_group_set_loss_scale", CohortGroup.cohort_group_set_loss_scale(0, 0.0, 0));
         Check.refused("cohort_group_set_monitor", CohortGroup.cohort_group_set_monitor(0, (Callbacks.MonitorFn) null, 0, 0));
         Check.refused("cohort_group_set_params", CohortGroup.cohort_group_set_params(0, 0, 0, 0));
+        Check.refused("cohort_group_set_random_state", CohortGroup.cohort_group_set_random_state(0, (Buffer) null, 0));
         Check.refused("cohort_group_set_states", CohortGroup.cohort_group_set_states(0, (long[]) null, 0, 0, (double[]) null));
         Check.refused("cohort_group_shared_data", CohortGroup.cohort_group_shared_data(0, 0, (long[]) null));
         Check.refused("cohort_group_slice", CohortGroup.cohort_group_slice(0, 0, (long[]) null, (long[]) null));
@@ -310,6 +317,7 @@ final class Sweep {
         Check.refused("cohort_manager_num_arrays", CohortManager.cohort_manager_num_arrays(0, 0, (long[]) null));
         Check.refused("cohort_manager_num_buckets", CohortManager.cohort_manager_num_buckets(0, (long[]) null));
         Check.refused("cohort_manager_num_contexts", CohortManager.cohort_manager_num_contexts(0, (long[]) null));
+        Check.refused("cohort_manager_resume", CohortManager.cohort_manager_resume(0, 0));
         Check.refused("cohort_manager_set_loss_scale", CohortManager.cohort_manager_set_loss_scale(0, 0.0, 0));
         Check.refused("cohort_manager_set_monitor", CohortManager.cohort_manager_set_monitor(0, (Callbacks.MonitorFn) null, 0, 0));
         Check.refused("cohort_manager_set_params", CohortManager.cohort_manager_set_params(0, 0, 0));
@@ -445,7 +453,7 @@ final class Sweep {
         Check.refused("cohort_trace_table", CohortTrace.cohort_trace_table(0, 0, (long[]) null));
         Check.refused("cohort_trace_total", CohortTrace.cohort_trace_total(0, 0, 0, (long[]) null, (long[]) null, (Structs.SpanTotal) null));
         Check.refused("cohort_trace_write", CohortTrace.cohort_trace_write(0, (String) null));
-        return 249;
+        return 255;
     }
 
     static int strays() {
@@ -482,9 +490,11 @@ final class Sweep {
         Check.refused("cohort_executor_name", CohortExecutor.cohort_executor_name(Check.stray(), 1, 1, new long[64]));
         Check.refused("cohort_executor_num_arrays", CohortExecutor.cohort_executor_num_arrays(Check.stray(), 1, new long[64]));
         Check.refused("cohort_executor_partial_forward", CohortExecutor.cohort_executor_partial_forward(Check.stray(), 1, 1, new int[64]));
+        Check.refused("cohort_executor_random_state", CohortExecutor.cohort_executor_random_state(Check.stray(), (Buffer) null, 1, new long[64]));
         Check.refused("cohort_executor_reshape", CohortExecutor.cohort_executor_reshape(Check.stray(), Check.stray(), (Structs.ReshapeOptions) null, new long[64]));
         Check.refused("cohort_executor_set_inputs", CohortExecutor.cohort_executor_set_inputs(Check.stray(), Check.stray()));
         Check.refused("cohort_executor_set_monitor", CohortExecutor.cohort_executor_set_monitor(Check.stray(), (Callbacks.MonitorFn) null, 0, 1));
+        Check.refused("cohort_executor_set_random_state", CohortExecutor.cohort_executor_set_random_state(Check.stray(), (Buffer) null, 1));
         Check.refused("cohort_executor_simple_bind", CohortExecutor.cohort_executor_simple_bind(Check.stray(), (Structs.Context) null, Check.stray(), (Structs.ExecutorOptions) null, new long[64]));
         Check.refused("cohort_executor_symbol", CohortExecutor.cohort_executor_symbol(Check.stray(), new long[64]));
         Check.refused("cohort_executor_wait", CohortExecutor.cohort_executor_wait(Check.stray()));
@@ -512,11 +522,14 @@ final class Sweep {
         Check.refused("cohort_group_num_arrays", CohortGroup.cohort_group_num_arrays(Check.stray(), 1, new long[64]));
         Check.refused("cohort_group_num_contexts", CohortGroup.cohort_group_num_contexts(Check.stray(), new long[64]));
         Check.refused("cohort_group_output_shapes", CohortGroup.cohort_group_output_shapes(Check.stray(), new long[64]));
+        Check.refused("cohort_group_random_state", CohortGroup.cohort_group_random_state(Check.stray(), (Buffer) null, 1, new long[64]));
         Check.refused("cohort_group_reshape", CohortGroup.cohort_group_reshape(Check.stray(), Check.stray(), Check.stray()));
+        Check.refused("cohort_group_resume", CohortGroup.cohort_group_resume(Check.stray(), Check.stray()));
         Check.refused("cohort_group_run", CohortGroup.cohort_group_run(Check.stray(), 1));
         Check.refused("cohort_group_set_loss_scale", CohortGroup.cohort_group_set_loss_scale(Check.stray(), 1.0, 1));
         Check.refused("cohort_group_set_monitor", CohortGroup.cohort_group_set_monitor(Check.stray(), (Callbacks.MonitorFn) null, 0, 1));
         Check.refused("cohort_group_set_params", CohortGroup.cohort_group_set_params(Check.stray(), Check.stray(), Check.stray(), 1));
+        Check.refused("cohort_group_set_random_state", CohortGroup.cohort_group_set_random_state(Check.stray(), (Buffer) null, 1));
         Check.refused("cohort_group_set_states", CohortGroup.cohort_group_set_states(Check.stray(), new long[]{Check.stray(), Check.stray()}, 1, 1, new double[64]));
         Check.refused("cohort_group_shared_data", CohortGroup.cohort_group_shared_data(Check.stray(), 1, new long[64]));
         Check.refused("cohort_group_slice", CohortGroup.cohort_group_slice(Check.stray(), 1, new long[64], new long[64]));
@@ -545,6 +558,7 @@ final class Sweep {
         Check.refused("cohort_manager_num_arrays", CohortManager.cohort_manager_num_arrays(Check.stray(), 1, new long[64]));
         Check.refused("cohort_manager_num_buckets", CohortManager.cohort_manager_num_buckets(Check.stray(), new long[64]));
         Check.refused("cohort_manager_num_contexts", CohortManager.cohort_manager_num_contexts(Check.stray(), new long[64]));
+        Check.refused("cohort_manager_resume", CohortManager.cohort_manager_resume(Check.stray(), Check.stray()));
         Check.refused("cohort_manager_set_loss_scale", CohortManager.cohort_manager_set_loss_scale(Check.stray(), 1.0, 1));
         Check.refused("cohort_manager_set_monitor", CohortManager.cohort_manager_set_monitor(Check.stray(), (Callbacks.MonitorFn) null, 0, 1));
         Check.refused("cohort_manager_set_params", CohortManager.cohort_manager_set_params(Check.stray(), Check.stray(), Check.stray()));
@@ -649,6 +663,6 @@ final class Sweep {
         Check.refused("cohort_trace_table", CohortTrace.cohort_trace_table(Check.stray(), 1, new long[64]));
         Check.refused("cohort_trace_total", CohortTrace.cohort_trace_total(Check.stray(), 1, 1, new long[64], new long[64], (Structs.SpanTotal) null));
         Check.refused("cohort_trace_write", CohortTrace.cohort_trace_write(Check.stray(), "x"));
-        return 200;
+        return 206;
     }
 }
