@@ -35,6 +35,7 @@ type settings struct {
 	compute        Compute
 	backwardOnce   bool
 	recompute      bool
+	keepDeviceAux  bool
 	threads        int
 	seed           uint64
 	defaultBucket  string
@@ -245,6 +246,7 @@ func (s *settings) group(c *scratch, numContexts int) *C.cohort_group_options {
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
 	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
 	made.recompute = truth(s.recompute)
+	made.keep_device_aux = truth(s.keepDeviceAux)
 	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
 	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
 	made.calibration = s.calibration(c)
@@ -299,6 +301,7 @@ func (s *settings) manager(c *scratch, symbols unsafe.Pointer) *C.cohort_manager
 	made.state_names, made.num_state_names = c.texts(s.states, "states"), C.size_t(len(s.states))
 	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
 	made.recompute = truth(s.recompute)
+	made.keep_device_aux = truth(s.keepDeviceAux)
 	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
 	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
 	made.gradient_sum_dtype = C.cohort_dtype(s.compute.GradientSum)

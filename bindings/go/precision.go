@@ -174,7 +174,7 @@ func (g *Group) LossScale() (LossScaleState, error) {
 	return found.state(), err
 }
 
-// SetLossScale sets the loss scale, for example after Optimizer.SetStates.
+// SetLossScale sets the loss scale.
 func (g *Group) SetLossScale(scale float64, numGood int) error {
 	return g.on(func(raw *C.cohort_group) *C.cohort_error {
 		return C.cohort_group_set_loss_scale(raw, C.double(scale), C.int32_t(clamp(numGood)))
@@ -190,7 +190,7 @@ func (m *Manager) LossScale() (LossScaleState, error) {
 	return found.state(), err
 }
 
-// SetLossScale sets the loss scale, for example after Optimizer.SetStates.
+// SetLossScale sets the loss scale.
 func (m *Manager) SetLossScale(scale float64, numGood int) error {
 	return m.on(func(raw *C.cohort_manager) *C.cohort_error {
 		return C.cohort_manager_set_loss_scale(raw, C.double(scale), C.int32_t(clamp(numGood)))

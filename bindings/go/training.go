@@ -439,3 +439,24 @@ func (m *Metric) UpdateNamed(labels, preds Params) error {
 	}
 	return m.on(func(raw *C.cohort_metric) *C.cohort_error { return C.cohort_metric_update_named(raw, given, predicted) })
 }
+
+// KeepDeviceAux lets the optimizer save the moving statistics of each device, which Resume sets.
+func KeepDeviceAux() Option {
+	return option("KeepDeviceAux", func(s *settings) { s.keepDeviceAux = true })
+}
+
+// Resume is called once after Optimizer.LoadStates and SetParams: random operators and the loss scale go on from where they were when
+// the states were saved, with KeepDeviceAux the moving statistics of each device, too. Training then gives the same bits as if it had not
+// been interrupted.
+func (g *Group) Resume(optimizer *Optimizer) error {
+	return optimizer.use(func(rule *C.cohort_optimizer) error {
+		return g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_resume(raw, rule) })
+	})
+}
+
+// Resume is that of a group, for all buckets, those too that are made later.
+func (m *Manager) Resume(optimizer *Optimizer) error {
+	return optimizer.use(func(rule *C.cohort_optimizer) error {
+		return m.on(func(raw *C.cohort_manager) *C.cohort_error { return C.cohort_manager_resume(raw, rule) })
+	})
+}

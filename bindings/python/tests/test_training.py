@@ -49,6 +49,65 @@ class Training(Case):
         self.assertIn("epoch 1: ", said.getvalue())
         self.assertIn(f"test accuracy: {accuracy:.4f}", said.getvalue())
 
+    def test_training_that_is_saved_goes_on_with_the_same_bits(self):
+        net = sym.Dropout(
+            sym.BatchNorm(
+                sym.FullyConnected(sym.Variable("data"), num_hidden=8, name="fc"), fix_gamma=False, name="bn"
+            ),
+            p=0.5,
+            name="drop",
+        )
+        net = sym.SoftmaxOutput(sym.FullyConnected(net, num_hidden=3, name="out"), name="softmax")
+        data, label = clouds()
+
+        def trained(num_epoch, optimizer, num_contexts, **given):
+            batches = NDArrayIter(data, label, batch_size=30, label_name="softmax_label")
+            where = [cpu(i) for i in range(num_contexts)]
+            return cohort.fit(
+                net, batches, num_epoch=num_epoch, optimizer=optimizer, contexts=where, keep_device_aux=True, **given
+            )
+
+        def rule(name):
+            return cohort.optimizer.create(name, learning_rate=0.1, rescale_grad=1 / 30)
+
+        def bits(fitted):
+            return {name: array.asnumpy().tobytes() for part in fitted.get_params() for name, array in part.items()}
+
+        for num_contexts in (1, 2, 3):
+            for name in ("sgd", "adam"):
+                with trained(5, rule(name), num_contexts, seed=4) as whole:
+                    expected = bits(whole)
+                with trained(2, rule(name), num_contexts, seed=4) as part:
+                    params, states = part.get_params(), part.optimizer.get_states()
+                again = rule(name)
+                again.set_states(states)
+                given = {"arg_params": params[0], "aux_params": params[1]}
+                with trained(3, again, num_contexts, **given) as rest:
+                    self.assertEqual(expected, bits(rest), f"{name} on {num_contexts}")
+
+    def test_a_random_state_is_read_and_set(self):
+        batches = NDArrayIter(np.ones((4, 8)), np.zeros(4), batch_size=4)
+        group = cohort.executor_group.DataParallelExecutorGroup(
+            sym.Dropout(sym.Variable("data"), name="drop"),
+            [cpu(0), cpu(1)],
+            None,
+            batches.provide_data,
+            None,
+            None,
+            True,
+            False,
+        )
+        state = group.get_random_state()
+        drawn = []
+        for _ in range(2):
+            group.set_random_state(state)
+            group.forward(next(iter(batches)), is_train=True)
+            drawn.append(group.get_outputs()[0].asnumpy())
+        np.testing.assert_array_equal(drawn[0], drawn[1])
+        with self.assertRaises(cohort.FormatError):
+            group.set_random_state(state[:-1])
+        group.close()
+
     def test_the_digits_are_learnt_as_well_in_bfloat16(self):
         _, module = digits()
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):

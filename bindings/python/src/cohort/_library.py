@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections import deque
 from contextlib import ExitStack, contextmanager
-from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p, create_string_buffer
 from typing import (
     Any,
     Callable,
@@ -307,6 +307,23 @@ def out_handle(function: Any, *arguments: Any) -> Optional[int]:
     out = c_void_p()
     function(*arguments, byref(out))
     return out.value
+
+
+def bytes_from(holder: Handle, function: Any) -> bytes:
+    """The bytes that a call writes, which is asked for their number first."""
+    size = c_size_t()
+    with holder._lock:
+        function(holder.handle, None, 0, byref(size))
+        found = create_string_buffer(size.value)
+        function(holder.handle, found, size.value, byref(size))
+    return found.raw
+
+
+def bytes_of(value: Any, what: str) -> Tuple[bytes, int]:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise InvalidArgumentError(f"{what}: expected bytes, found {describe(value)}", what)
+    held = bytes(value)
+    return held, len(held)
 
 
 def out_int(function: Any, *arguments: Any) -> int:

@@ -12,6 +12,8 @@ from . import _abi
 from ._library import (
     Callback,
     Handle,
+    bytes_from,
+    bytes_of,
     describe,
     handle_of,
     held,
@@ -330,6 +332,7 @@ class DataParallelExecutorGroup(GroupBase):
         gradient_sum_dtype: Any = "float32",
         tf32: bool = False,
         recompute: bool = False,
+        keep_device_aux: bool = False,
     ) -> None:
         """The first parameters are those of MXNet's class; ``param_names`` None means all arguments but data, labels
         and states.
@@ -339,7 +342,8 @@ class DataParallelExecutorGroup(GroupBase):
         before they are summed over the devices, which halves the data moved between GPUs. ``loss_scale``: gradients are
         multiplied by this factor, which :meth:`update` divides out. It halves when a gradient is infinite or NaN, and
         that update is skipped; it doubles after ``loss_scale_window`` good updates (0: 2000). ``arg_params`` and
-        ``aux_params``, for inference: the group uses these arrays on all devices, without a copy.
+        ``aux_params``, for inference: the group uses these arrays on all devices, without a copy. ``keep_device_aux``:
+        the optimizer saves the moving statistics of each device, which :meth:`resume` sets.
         """
         self.for_training = bool(to_bool(for_training, "for_training"))
         self.inputs_need_grad = bool(to_bool(inputs_need_grad, "inputs_need_grad"))
@@ -353,6 +357,7 @@ class DataParallelExecutorGroup(GroupBase):
             options.gradient_bucket_bytes = to_size(gradient_bucket_bytes, "gradient_bucket_bytes")
             set_loss_scale_options(options, loss_scale, loss_scale_window)
             options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
+            options.keep_device_aux = to_bool(keep_device_aux, "keep_device_aux")
             return [
                 set_work(
                     options,
@@ -400,8 +405,23 @@ class DataParallelExecutorGroup(GroupBase):
         return loss_scale_of(self, lib.cohort_group_loss_scale)
 
     def set_loss_scale(self, scale: float, num_good: int = 0) -> None:
-        """Sets the loss scale, for example after :meth:`Optimizer.load_states`."""
+        """Sets the loss scale."""
         set_loss_scale_of(self, lib.cohort_group_set_loss_scale, scale, num_good)
+
+    # ---- going on with training
+
+    def resume(self, optimizer: Optimizer) -> None:
+        """Called once after :meth:`Optimizer.load_states` and :meth:`set_params`: random operators and the loss scale go
+        on from where they were when the states were saved, with ``keep_device_aux`` the moving statistics of each device,
+        too. Training then gives the same bits as if it had not been interrupted."""
+        self._call(lib.cohort_group_resume, optimizer_handle(optimizer))
+
+    def get_random_state(self) -> bytes:
+        """Which numbers random operators draw next."""
+        return bytes_from(self, lib.cohort_group_random_state)
+
+    def set_random_state(self, state: bytes) -> None:
+        self._call(lib.cohort_group_set_random_state, *bytes_of(state, "state"))
 
     # ---- shapes and slices
 

@@ -45,7 +45,7 @@ from .io import DataDesc, Descs, to_desc
 from .logging_ import default_logger, sink
 from ._dtype import dtype_code
 from .ndarray import Arrays, NDArray, arrays_of
-from .optimizer import Optimizer
+from .optimizer import Optimizer, optimizer_handle
 from .precision import LossScale, loss_scale_of, set_loss_scale_of, set_loss_scale_options
 from .symbol import Symbol
 
@@ -266,8 +266,8 @@ class DataParallelExecutorManager(Handle):
     :param logger: a Python logger.
     :param sym_gen: a function from a bucket's key to its symbol.
 
-    Precision, ``loss_scale``, ``backward_once``, ``recompute``, ``gradient_sum_dtype`` and ``tf32`` as in
-    :class:`DataParallelExecutorGroup`; there is one scale for all buckets.
+    Precision, ``loss_scale``, ``backward_once``, ``recompute``, ``gradient_sum_dtype``, ``tf32`` and
+    ``keep_device_aux`` as in :class:`DataParallelExecutorGroup`; there is one scale for all buckets.
     """
 
     _free_name = "cohort_manager_free"
@@ -296,6 +296,7 @@ class DataParallelExecutorManager(Handle):
         gradient_sum_dtype: Any = "float32",
         tf32: bool = False,
         recompute: bool = False,
+        keep_device_aux: bool = False,
     ) -> None:
         _check_arguments(symbol)
         self.symbol, self.ctx, self.sym_gen = symbol, to_contexts(ctx), sym_gen
@@ -311,6 +312,7 @@ class DataParallelExecutorManager(Handle):
         )
         set_loss_scale_options(options, loss_scale, loss_scale_window)
         options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
+        options.keep_device_aux = to_bool(keep_device_aux, "keep_device_aux")
         callbacks = [Callback(_abi.cohort_log_fn, sink(default_logger() if logger is None else logger))]
         options.log, options.log_user_data = callbacks[0].pointer, callbacks[0].number
         # Keys are any objects that have a hash; the library knows them by text.
@@ -348,8 +350,12 @@ class DataParallelExecutorManager(Handle):
         return loss_scale_of(self, lib.cohort_manager_loss_scale)
 
     def set_loss_scale(self, scale: float, num_good: int = 0) -> None:
-        """Sets the loss scale, for example after :meth:`Optimizer.load_states`."""
+        """Sets the loss scale."""
         set_loss_scale_of(self, lib.cohort_manager_set_loss_scale, scale, num_good)
+
+    def resume(self, optimizer: Optimizer) -> None:
+        """As :meth:`DataParallelExecutorGroup.resume`, for all buckets, those too that are made later."""
+        self._call(lib.cohort_manager_resume, optimizer_handle(optimizer))
 
     def _text_of(self, key: Any) -> bytes:
         if key is None:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_double, c_size_t, create_string_buffer
+from ctypes import byref, c_double
 from typing import Any, Mapping, Optional, Tuple
 
 from ._library import (
     Handle,
     attributes,
+    bytes_from,
+    bytes_of,
     handle_of,
     lib,
     out_handle,
@@ -19,7 +21,6 @@ from ._library import (
     to_size,
     to_text,
 )
-from .errors import InvalidArgumentError
 from .ndarray import NDArray
 from .precision import LossScale, loss_scale_of
 from .symbol import Symbol
@@ -86,19 +87,12 @@ class Optimizer(Handle):
         return loss_scale_of(self, lib.cohort_optimizer_loss_scale)
 
     def get_states(self) -> bytes:
-        """States and counts, from which training can be resumed."""
-        size = c_size_t()
-        with self._lock:
-            lib.cohort_optimizer_save_states_memory(self.handle, None, 0, byref(size))
-            found = create_string_buffer(size.value)
-            lib.cohort_optimizer_save_states_memory(self.handle, found, size.value, byref(size))
-        return found.raw
+        """States and counts, from which training can be resumed, with what the group updated last goes on from:
+        :meth:`DataParallelExecutorGroup.resume`."""
+        return bytes_from(self, lib.cohort_optimizer_save_states_memory)
 
     def set_states(self, states: bytes) -> None:
-        if not isinstance(states, (bytes, bytearray, memoryview)):
-            raise InvalidArgumentError("states: expected bytes", "states")
-        held = bytes(states)
-        self._call(lib.cohort_optimizer_load_states_memory, held, len(held))
+        self._call(lib.cohort_optimizer_load_states_memory, *bytes_of(states, "states"))
 
     def save_states(self, fname: Any) -> None:
         self._call(lib.cohort_optimizer_save_states, to_path(fname, "fname"))

@@ -93,13 +93,17 @@ def fit(
     num_threads: int = 0,
     tf32: bool = False,
     recompute: bool = False,
+    keep_device_aux: bool = False,
 ) -> Fitted:
     """Trains a network on an iterator such as :class:`cohort.NDArrayIter`. Batches may be of several lengths.
 
     ``callbacks`` are functions of a :class:`Progress`, called at the end of each epoch, or :class:`Callback` objects.
     Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer. ``rescale_grad`` is 1
     / batch size unless ``optimizer_params`` contains it. Precision, ``loss_scale``, ``gradient_sum_dtype``,
-    ``backward_once``, ``recompute`` and ``tf32`` are those of :class:`DataParallelExecutorGroup`.
+    ``backward_once``, ``recompute``, ``tf32`` and ``keep_device_aux`` are those of :class:`DataParallelExecutorGroup`.
+
+    If ``optimizer`` is one that has loaded states, training goes on from ``arg_params`` and ``aux_params`` as it would
+    have when they were saved, with the same bits; on several devices set ``keep_device_aux`` in both calls for that.
     """
     epochs = to_int(num_epoch, "num_epoch", 0, 2**31 - 1)
     told = [_to_callback(callback) for callback in callbacks]
@@ -126,6 +130,7 @@ def fit(
         num_threads=num_threads,
         tf32=tf32,
         recompute=recompute,
+        keep_device_aux=keep_device_aux,
     )
     try:
         if arg_params is None or allow_missing:
@@ -135,6 +140,7 @@ def fit(
         settings: Dict[str, Any] = {"rescale_grad": 1.0 / (group.batch_size or 1), **dict(optimizer_params or {})}
         rule = create_optimizer(optimizer, **settings) if isinstance(optimizer, str) else create_optimizer(optimizer)
         rule.use_symbol(symbol)
+        group.resume(rule)
         metric = create_metric(eval_metric)
         progress = Progress(group, rule, epochs)
         history: List[Dict[str, float]] = []

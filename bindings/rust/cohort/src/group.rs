@@ -309,9 +309,16 @@ impl Group {
         LossScaleState::out(|scale, good, skipped| unsafe { sys::cohort_group_loss_scale(*at, scale, good, skipped) })
     }
 
-    /// Sets the loss scale, for example after [`Optimizer::set_states`].
+    /// Sets the loss scale.
     pub fn set_loss_scale(&mut self, scale: f64, num_good: i32) -> Result<()> {
         check(unsafe { sys::cohort_group_set_loss_scale(*self.at(), scale, num_good) })
+    }
+
+    /// Called once after [`Optimizer::load_states`] and the parameters were set: random operators and the loss scale go
+    /// on from where they were when the states were saved, with `keep_device_aux` the moving statistics of each device,
+    /// too. Training then gives the same bits as if it had not been interrupted.
+    pub fn resume(&mut self, optimizer: &Optimizer) -> Result<()> {
+        check(unsafe { sys::cohort_group_resume(*self.at(), optimizer.raw()) })
     }
 
     /// The states, joined over the devices; those that have a batch axis.

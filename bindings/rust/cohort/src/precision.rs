@@ -104,11 +104,12 @@ impl LossScaleState {
 pub(crate) struct Gradients {
     pub(crate) loss_scale: Option<LossScale>,
     pub(crate) sum: Dtype,
+    pub(crate) keep_device_aux: bool,
 }
 
 impl Default for Gradients {
     fn default() -> Gradients {
-        Gradients { loss_scale: None, sum: Dtype::Float32 }
+        Gradients { loss_scale: None, sum: Dtype::Float32, keep_device_aux: false }
     }
 }
 
@@ -126,6 +127,12 @@ macro_rules! gradient_methods {
             self.gradients.sum = dtype;
             self
         }
+
+        /// The optimizer saves the moving statistics of each device, which `resume` sets.
+        pub fn keep_device_aux(mut self, keep: bool) -> Self {
+            self.gradients.keep_device_aux = keep;
+            self
+        }
     };
 }
 pub(crate) use gradient_methods;
@@ -134,6 +141,7 @@ pub(crate) use gradient_methods;
 macro_rules! set_gradients {
     ($options:expr, $gradients:expr) => {
         $options.gradient_sum_dtype = $gradients.sum.code();
+        $options.keep_device_aux = $gradients.keep_device_aux.into();
         if let Some(LossScale { scale, window }) = $gradients.loss_scale {
             $options.loss_scale = scale;
             $options.loss_scale_window = window;

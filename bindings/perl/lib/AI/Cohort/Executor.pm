@@ -53,7 +53,7 @@ sub _shapes_and_rest {
 
 # Precision options of executors; further ones of groups and managers.
 our @PRECISION = qw(compute_dtype float32_names narrow_names tf32 backward_once recompute calibration);
-our @GROUP_PRECISION = (@PRECISION, qw(loss_scale loss_scale_window gradient_sum_dtype));
+our @GROUP_PRECISION = (@PRECISION, qw(loss_scale loss_scale_window gradient_sum_dtype keep_device_aux));
 
 sub _precision {
     my ($given) = @_;
@@ -66,6 +66,7 @@ sub _precision {
 sub _group_precision {
     my ($given) = @_;
     return (_precision($given), (map { $_ => $given->{$_} // 0 } qw(loss_scale loss_scale_window)),
+        keep_device_aux => $given->{keep_device_aux} ? 1 : 0,
         gradient_sum_dtype => AI::Cohort::NDArray::dtype_code($given->{gradient_sum_dtype} // 'float32'));
 }
 

@@ -338,6 +338,12 @@ sub update {
 sub loss_scale { AI::Cohort::Executor::_loss_scale_from(\&cohort_group_loss_scale, $_[0]{handle}) }
 sub set_loss_scale { cohort_group_set_loss_scale($_[0]{handle}, $_[1], $_[2] // 0) }
 
+sub resume {
+    my ($self, $optimizer) = @_;
+    cohort_group_resume($self->{handle}, handle_of($optimizer, 'optimizer'));
+    return;
+}
+
 sub wait { cohort_group_wait($_[0]{handle}) }
 
 # ---- outputs ---------------------------------------------------------------------------------------------------------

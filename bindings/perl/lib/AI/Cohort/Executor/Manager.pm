@@ -223,6 +223,12 @@ sub groups {
 sub loss_scale { AI::Cohort::Executor::_loss_scale_from(\&cohort_manager_loss_scale, $_[0]{handle}) }
 sub set_loss_scale { cohort_manager_set_loss_scale($_[0]{handle}, $_[1], $_[2] // 0) }
 
+sub resume {
+    my ($self, $optimizer) = @_;
+    cohort_manager_resume($self->{handle}, handle_of($optimizer, 'optimizer'));
+    return;
+}
+
 sub memory { AI::Cohort::Executor::_memory_from(\&cohort_manager_memory, $_[0]{handle}) }
 
 1;
@@ -347,6 +353,10 @@ The main group, that of the batch loaded last, and those of all buckets by key; 
 =head2 loss_scale, set_loss_scale($scale, $num_good = 0)
 
 As for a group; all buckets share one.
+
+=head2 resume($optimizer)
+
+As for a group, for all buckets, those too that are made later.
 
 =head2 memory
 

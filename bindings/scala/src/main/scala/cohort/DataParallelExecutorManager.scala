@@ -71,8 +71,14 @@ final class DataParallelExecutorManager private[cohort] (
   /** The present loss scale. */
   def lossScale: LossScale = LossScales.of((scale, good, skipped) => run(cohort_manager_loss_scale(_, scale, good, skipped)))
 
-  /** Sets the loss scale, for example after `Optimizer.setStates`. */
+  /** Sets the loss scale. */
   def setLossScale(scale: Double, numGood: Int = 0): Unit = run(cohort_manager_set_loss_scale(_, scale, numGood))
+
+  /** As `DataParallelExecutorGroup.resume`, for all buckets, those too that are made later. */
+  def resume(optimizer: Optimizer): Unit = {
+    Native.needed(optimizer, "optimizer")
+    use(handle => optimizer.use(rule => Native.check(cohort_manager_resume(handle, rule))))
+  }
 
   // ---- passes
 

@@ -187,8 +187,17 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
   /** The present loss scale. */
   def lossScale: LossScale = LossScales.of((scale, good, skipped) => run(cohort_group_loss_scale(_, scale, good, skipped)))
 
-  /** Sets the loss scale, for example after `Optimizer.setStates`. */
+  /** Sets the loss scale. */
   def setLossScale(scale: Double, numGood: Int = 0): Unit = run(cohort_group_set_loss_scale(_, scale, numGood))
+
+  /** Called once after `Optimizer.loadStates` and `setParams`: random operators and the loss scale go on from where they
+    * were when the states were saved, with `keepDeviceAux` the moving statistics of each device, too. Training then gives
+    * the same bits as if it had not been interrupted.
+    */
+  def resume(optimizer: Optimizer): Unit = {
+    Native.needed(optimizer, "optimizer")
+    use(handle => optimizer.use(rule => Native.check(cohort_group_resume(handle, rule))))
+  }
 
   // ---- what it is
 

@@ -182,7 +182,9 @@ final class Module(
 
   // ---- training
 
-  /** Sets the optimizer; its `rescale_grad` becomes 1 / batch size, unless it was set. */
+  /** Sets the optimizer; its `rescale_grad` becomes 1 / batch size, unless it was set. If it has loaded states, training
+    * goes on as it would have when they were saved, with the same bits (`DataParallelExecutorGroup.resume`).
+    */
   def initOptimizer(optimizer: Optimizer): Unit = {
     val batch = execGroup.batchSize
     Native.needed(optimizer, "optimizer").useSymbol(symbol)
@@ -193,6 +195,7 @@ final class Module(
       val (args, aux) = execGroup.copyParams()
       execGroup.setParams(args, aux)
     }
+    execGroup.resume(optimizer)
     this.optimizer = Some((optimizer, mode))
   }
 

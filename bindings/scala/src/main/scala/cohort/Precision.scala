@@ -32,7 +32,8 @@ final case class Precision(
     lossScaleWindow: Int = 0,
     gradientSum: DType.DType = DType.Float32,
     calibration: Calibration = null,
-    recompute: Boolean = false) {
+    recompute: Boolean = false,
+    keepDeviceAux: Boolean = false) {
   private[cohort] def of(executor: Structs.ExecutorOptions): Unit = {
     if (lossScale != 0 || lossScaleWindow != 0 || gradientSum != DType.Float32)
       Native.refuse("precision: an executor takes no lossScale, lossScaleWindow and gradientSum", "precision")
@@ -42,7 +43,7 @@ final case class Precision(
   private[cohort] def ofGroup(options: Structure): Unit = {
     write(options)
     Fields.set(options, "loss_scale" -> lossScale, "loss_scale_window" -> lossScaleWindow,
-      "gradient_sum_dtype" -> DType.code(gradientSum))
+      "gradient_sum_dtype" -> DType.code(gradientSum), "keep_device_aux" -> keepDeviceAux)
   }
 
   /** Binds with the calibration, which nobody else uses meanwhile. */

@@ -51,6 +51,29 @@ final class TrainingTest extends Case {
     }
   }
 
+  @Test def `training that is saved goes on with the same bits`(): Unit = {
+    val fc = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 8, name = "fc")
+    val dropped = sym.Dropout(sym.BatchNorm(fc, fix_gamma = false, name = "bn"), p = 0.5, name = "drop")
+    val net = sym.SoftmaxOutput(sym.FullyConnected(dropped, num_hidden = 2, name = "out"), name = "softmax")
+    val train = new NDArrayIter(Array.tabulate(48)(i => i % 7 - 3f), Shape(4), Array.tabulate(12)(i => i % 2f), 12)
+    def module = new Module(net, contexts = Array(Context.cpu(0), Context.cpu(1)), precision = Precision(keepDeviceAux = true))
+    def adam = Optimizer("adam", "learning_rate" -> 0.1)
+    def bits(fitted: Module) = {
+      val (args, aux) = fitted.getParams
+      (args.toSeq ++ aux).sortBy(_._1).map { case (name, array) => name -> array.toArray.toSeq }
+    }
+    val (whole, part, rest) = (module, module, module)
+    whole.fit(train, numEpoch = 5, optimizer = adam)
+    val (before, after) = (adam, adam)
+    part.fit(train, numEpoch = 2, optimizer = before)
+    after.setStates(before.getStates)
+    rest.bind(train.provideData, Some(train.provideLabel))
+    val (args, aux) = part.getParams
+    rest.initParams(Initializer("uniform", 0), args, aux)
+    rest.fit(train, numEpoch = 3, optimizer = after)
+    Assert.assertEquals(bits(whole), bits(rest))
+  }
+
   @Test def `cheap values are made again`(): Unit = {
     val net = Seq("a", "b", "c").foldLeft(Symbol.Variable("data")) { (below, name) =>
       sym.LeakyReLU(sym.FullyConnected(below, num_hidden = 8, no_bias = true, name = name), act_type = "gelu")
