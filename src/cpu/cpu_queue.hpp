@@ -13,9 +13,8 @@ namespace cohort {
 // The worker is the master of an OpenMP team of num_threads threads, which loops of ours and primitives of oneDNN use;
 // it starts with the first work that needs it. One thread at a time executes work, in order:
 // - a brief program on an idle queue runs on the caller before run() returns;
-// - a thread that waits executes work for one thread itself (all work of a queue of one thread, else serial programs)
-// if
-//   the worker has not begun it;
+// - a thread that waits executes work for one thread itself (all work of a queue of one thread, else serial programs),
+//   if the worker has not begun it;
 // - the worker executes everything else. After its last work it polls for more for some microseconds, if processors are
 //   idle, and then sleeps.
 // At most kDepth pieces of work are queued; enqueuing more blocks until there is room.

@@ -10,7 +10,6 @@
 #include "ndarray/name_allocation.hpp"
 
 namespace cohort {
-namespace {}  // namespace
 
 // The parameters of one device that are updated on one of its queues.
 struct LocalUpdate::QueueParams {
