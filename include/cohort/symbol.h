@@ -191,12 +191,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_dtype(const cohor
                                                                      cohort_descs **out_aux);
 
 /**
- * Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
+ * Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date. Names may take up to 2^28
+ * bytes in all, where that of a node counts once for each of its inputs and outputs, and for each head that is one of
+ * these.
  *
  * @param bytes  The length of json, without an ending zero.
- * Names may take up to 2^28 bytes in all, where that of a node counts once for each of its inputs and outputs, and for
- * each head that is one of these.
- *
  * @return NULL, or COHORT_ERROR_FORMAT: other JSON, indices out of range, a cycle, unknown operators (the error names
  *   all of them, each with its nodes), an unknown attribute (the error names node and operator) or longer names.
  */
