@@ -35,7 +35,7 @@ class Host {
     const Caught caught(kernel);
     const Step step{&caught, args, "on the host"};
     const std::shared_ptr<Queue> queue = take();
-    queue->run({&step, 1, true}, nullptr);
+    queue->run({&step, 1, WorkSize::kBrief}, nullptr);
     queue->sync();
     {
       const std::lock_guard<std::mutex> lock(mutex_);

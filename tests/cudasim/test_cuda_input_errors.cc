@@ -259,10 +259,10 @@ TEST(a_failed_program_leaves_no_input_error_behind) {
     const auto owner = std::make_shared<int>(0);
     for (const bool is_wrong : {true, false}) {
       const Step bad[] = {fine, is_wrong ? off : fine, last};
-      queue->run({bad, 3, false}, owner);
+      queue->run({bad, 3, WorkSize::kParallel}, owner);
       CHECK_EQ(error_of([&] { queue->sync(); }),
                std::string(is_wrong ? "take 'off': indices[0]: expected 0 to 4, found 6" : "Custom 'host': no more"));
-      queue->run({&fine, 1, false}, owner);
+      queue->run({&fine, 1, WorkSize::kParallel}, owner);
       CHECK_EQ(error_of([&] { queue->sync(); }), std::string("no error"));
     }
     CHECK_NEAR(read(result)[2], 14, 0);

@@ -45,7 +45,7 @@ struct Line {
   }
   // From now on the queue is one that runs programs again and again, and has work that is not done.
   void be_busy() {
-    queue->run({nullptr, 0, false, nullptr, false, false, "a program", &replay}, nullptr);
+    queue->run({nullptr, 0, WorkSize::kParallel, nullptr, false, false, "a program", &replay}, nullptr);
     queue->copy(mark, there->data(), sizeof mark, nullptr);
   }
 

@@ -77,7 +77,7 @@ std::vector<Bytes> run(const Case &of, const std::vector<Bytes> &inputs, const C
   step.args.inputs = arrays.data();
   step.args.outputs = arrays.data() + inputs.size();
   step.label = "fused";
-  queue->run({&step, 1, false}, nullptr);
+  queue->run({&step, 1, WorkSize::kParallel}, nullptr);
   std::vector<Bytes> found;
   for (size_t j = 0; j < of.attrs.outputs.size(); ++j) {
     found.emplace_back(of.wanted[j] ? bytes : 0);

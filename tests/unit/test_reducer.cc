@@ -30,7 +30,7 @@ class Collector final : public SumConsumer {
       ++times_[size_t(piece.param)][size_t(piece.begin + i)];
     }
   }
-  Program steps(size_t) override { return {nullptr, 0, false}; }  // the workers here are threads
+  Program steps(size_t) override { return {nullptr, 0, WorkSize::kParallel}; }  // the workers here are threads
   void fail(size_t, const char *) noexcept override { ++num_failed_; }
 
   void check(size_t num_devices, int step, int times) const {
