@@ -7,8 +7,9 @@
 
 enum { THREADS = 2 };
 
-/* The sum of everything that `uses` readers of w make, each of data of its own. */
+/* The sum of everything that `uses` readers of w make, each of data of its own, in context groups by turns. */
 static cohort_symbol *summed_readers(const reader *of, int uses) {
+  const char *const key = "ctx_group", *const groups[] = {"left", "right"};
   cohort_symbol *w = variable("w"), *total = NULL;
   char name[16];
   int k;
@@ -22,6 +23,7 @@ static cohort_symbol *summed_readers(const reader *of, int uses) {
     if (of->data_axes) inputs[of->weight_first ? 1 : 0] = variable(name);
     snprintf(name, sizeof(name), "read%d", k);
     made = node(of->op, name, of->attrs, inputs);
+    ok(cohort_symbol_set_attrs(made, &key, &groups[k % 2], 1));
     snprintf(name, sizeof(name), "sum%d", k);
     made = node("sum", name, NO_ATTRS, INPUTS(made));
     snprintf(name, sizeof(name), "total%d", k);
@@ -45,8 +47,7 @@ static cohort_executor_options options_of(const char *grad_req, int32_t compute_
   return options;
 }
 
-static cohort_executor *bind_readers(const reader *of, int uses, const char *grad_req, int32_t compute_dtype) {
-  const cohort_executor_options options = options_of(grad_req, compute_dtype);
+static cohort_descs *shapes_of(const reader *of, int uses) {
   cohort_descs *known = desc("w", of->weight, of->weight_axes, NULL);
   char name[16];
   int k;
@@ -55,7 +56,13 @@ static cohort_executor *bind_readers(const reader *of, int uses, const char *gra
     snprintf(name, sizeof(name), "x%d", k);
     add_desc(known, name, of->data, of->data_axes, NULL);
   }
-  return simple_bind(summed_readers(of, uses), known, &options);
+  return known;
+}
+
+static cohort_executor *bind_readers(const reader *of, int uses, const char *grad_req, int32_t compute_dtype) {
+  const cohort_executor_options options = options_of(grad_req, compute_dtype);
+
+  return simple_bind(summed_readers(of, uses), shapes_of(of, uses), &options);
 }
 
 static size_t planned(const cohort_executor *executor) {
@@ -189,6 +196,33 @@ static void a_gradient_that_is_added_to_is_the_sum_with_what_was_there(void **st
   check_sums("add", 100);
 }
 
+/* With half of the readers on another device their gradients are copied, and added in the same order. */
+static void readers_on_two_devices_give_the_same_bits(void **state) {
+  static const char *const groups[] = {"left", "right"};
+  static float found[ELEMENTS], expected[ELEMENTS];
+  const int uses = 9;
+  size_t i;
+
+  (void)state;
+  only_on_one_type();
+  for (i = 0; i < COUNT(readers); ++i) {
+    const reader *const of = &readers[i];
+    cohort_executor_options options = options_of("write", COHORT_DTYPE_FLOAT32);
+    cohort_executor *executor;
+
+    gradient_of(of, uses, 0, "write", expected);
+    options.ctx_group_names = groups;
+    options.ctx_group_contexts = test_contexts();
+    options.num_ctx_groups = 2;
+    executor = simple_bind(summed_readers(of, uses), shapes_of(of, uses), &options);
+    fill_data(of, executor, uses, 0);
+    run_backward(executor);
+    read_gradient(executor, found);
+    cohort_executor_free(executor);
+    assert_memory_equal(found, expected, kValue);
+  }
+}
+
 /* exp(v), where each reader multiplies by 1 + 1 / 128 and the results are added: a value inside the network. */
 static cohort_symbol *fan_out(int uses) {
   cohort_symbol *value = node("exp", "value", NO_ATTRS, INPUTS(variable("w"))), *total = NULL;
@@ -308,6 +342,7 @@ int main(void) {
       TEST(the_running_sum_of_a_weight_is_in_its_bound_gradient),
       TEST(the_gradient_is_the_sum_of_those_of_the_readers),
       TEST(a_gradient_that_is_added_to_is_the_sum_with_what_was_there),
+      TEST(readers_on_two_devices_give_the_same_bits),
       TEST(a_value_inside_takes_no_more_either),
       TEST(sums_in_16_bits_are_rounded_once),
       TEST(a_recurrent_weight_takes_no_more_on_each_device_of_a_group),
