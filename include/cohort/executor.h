@@ -322,6 +322,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohor
  * Queues a backward pass from the latest forward pass; it may be repeated. A gradient that needs the value of an
  * argument uses its value at this call. Without any gradient array the call does nothing.
  *
+ * The gradients of a value that several nodes read are added up as they are computed, in memory that does not grow with
+ * the number of nodes. Those of 16 bits are added in float32, and the sum on a device is rounded once.
+ *
  * @param head_grads  @nullable @null_entries One for each output, of its shape, on any context, of any dtype. An entry
  *                    may be NULL, or missing at the end, if the output needs none: a loss, or an output that no
  *                    argument with a gradient array contributes to differentiably. NULL with num_head_grads 0: none.

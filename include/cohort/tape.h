@@ -123,7 +123,8 @@ COHORT_API void cohort_backward_options_init(cohort_backward_options *options, s
  * Computes the gradients of the sum of all heads, each multiplied by its head gradient, with respect to the marked
  * arrays that heads depend on, and writes or adds them as marked. Queued: an error of the work is returned where a
  * gradient is read. Where gradients between operators take more than 8 MiB (256 MiB on a GPU), the call waits now and
- * then for those queued before, whose memory is free then.
+ * then for those queued before, whose memory is free then. Gradients of one array are added up as
+ * cohort_executor_backward() adds them up.
  *
  * A marked array that no head depends on keeps its gradient. A marked array that heads depend on only through operators
  * without gradient (BlockGrad, argmax) gets zeros. With create_graph the gradient arrays are themselves recorded,

@@ -196,9 +196,19 @@ static void a_gradient_that_is_added_to_is_the_sum_with_what_was_there(void **st
   check_sums("add", 100);
 }
 
-/* With half of the readers on another device their gradients are copied, and added in the same order. */
-static void readers_on_two_devices_give_the_same_bits(void **state) {
+/* Half of the readers are on another device, and read a copy there: gradients are summed on each device first. Sums of
+ * whole numbers have the same bits in any order. */
+static cohort_executor *bind_on_two_devices(const reader *of, int uses) {
   static const char *const groups[] = {"left", "right"};
+  cohort_executor_options options = options_of("write", COHORT_DTYPE_FLOAT32);
+
+  options.ctx_group_names = groups;
+  options.ctx_group_contexts = test_contexts();
+  options.num_ctx_groups = 2;
+  return simple_bind(summed_readers(of, uses), shapes_of(of, uses), &options);
+}
+
+static void readers_on_two_devices_give_the_same_bits(void **state) {
   static float found[ELEMENTS], expected[ELEMENTS];
   const int uses = 9;
   size_t i;
@@ -206,20 +216,29 @@ static void readers_on_two_devices_give_the_same_bits(void **state) {
   (void)state;
   only_on_one_type();
   for (i = 0; i < COUNT(readers); ++i) {
-    const reader *const of = &readers[i];
-    cohort_executor_options options = options_of("write", COHORT_DTYPE_FLOAT32);
-    cohort_executor *executor;
+    cohort_executor *const executor = bind_on_two_devices(&readers[i], uses);
 
-    gradient_of(of, uses, 0, "write", expected);
-    options.ctx_group_names = groups;
-    options.ctx_group_contexts = test_contexts();
-    options.num_ctx_groups = 2;
-    executor = simple_bind(summed_readers(of, uses), shapes_of(of, uses), &options);
-    fill_data(of, executor, uses, 0);
+    fill_data(&readers[i], executor, uses, 0);
     run_backward(executor);
     read_gradient(executor, found);
     cohort_executor_free(executor);
+    gradient_of(&readers[i], uses, 0, "write", expected);
     assert_memory_equal(found, expected, kValue);
+  }
+}
+
+/* On each device there are a running sum and a gradient, on the other one a copy of the value, too. */
+static void memory_of_two_devices_does_not_grow_either(void **state) {
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(readers); ++i) {
+    const size_t alone = planned_for(&readers[i], 1, "write", COHORT_DTYPE_FLOAT32);
+    cohort_executor *const executor = bind_on_two_devices(&readers[i], MANY);
+    const size_t found = planned(executor), most = 2 * (alone + 2 * kValue) + 2 * kValue + MANY * kReader;
+
+    if (found > most) fail_msg("%s: %zu bytes, at most %zu", readers[i].op, found, most);
+    cohort_executor_free(executor);
   }
 }
 
@@ -343,6 +362,7 @@ int main(void) {
       TEST(the_gradient_is_the_sum_of_those_of_the_readers),
       TEST(a_gradient_that_is_added_to_is_the_sum_with_what_was_there),
       TEST(readers_on_two_devices_give_the_same_bits),
+      TEST(memory_of_two_devices_does_not_grow_either),
       TEST(a_value_inside_takes_no_more_either),
       TEST(sums_in_16_bits_are_rounded_once),
       TEST(a_recurrent_weight_takes_no_more_on_each_device_of_a_group),

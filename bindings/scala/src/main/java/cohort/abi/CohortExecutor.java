@@ -35,6 +35,9 @@ public final class CohortExecutor {
     /**
      * Queues a backward pass from the latest forward pass; it may be repeated. A gradient that needs the value of an
      * argument uses its value at this call. Without any gradient array the call does nothing.
+     *
+     * The gradients of a value that several nodes read are added up as they are computed, in memory that does not grow with
+     * the number of nodes. Those of 16 bits are added in float32, and the sum on a device is rounded once.
      * Returns: NULL, or
      *   COHORT_ERROR_INVALID_ARGUMENT  more head gradients than outputs, or none where one is needed (the error names the
      *                                  output)
