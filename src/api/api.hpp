@@ -10,6 +10,7 @@
 
 #include "api/guard.hpp"
 #include "api/handle.hpp"
+#include "api/name_index.hpp"
 #include "base/attributes.hpp"
 #include "base/context.hpp"
 #include "base/dtype.hpp"
@@ -36,6 +37,18 @@ struct Desc {
 
 using DescList = std::vector<Desc>;
 
+// Lists in which the host looks up names.
+struct ArraysObject : NamedArrays {
+  ArraysObject() = default;
+  ArraysObject(NamedArrays arrays) : NamedArrays(std::move(arrays)) {}
+  NameIndex index;
+};
+struct DescsObject : DescList {
+  DescsObject() = default;
+  DescsObject(DescList descs) : DescList(std::move(descs)) {}
+  NameIndex index;
+};
+
 struct SymbolObject;
 struct ExecutorObject;
 struct GroupObject;
@@ -57,8 +70,8 @@ struct TraceObject;
   }
 COHORT_HANDLE_TRAITS(cohort_error, ErrorObject, kError);
 COHORT_HANDLE_TRAITS(cohort_ndarray, NDArray, kNDArray);
-COHORT_HANDLE_TRAITS(cohort_arrays, NamedArrays, kArrays);
-COHORT_HANDLE_TRAITS(cohort_descs, DescList, kDescs);
+COHORT_HANDLE_TRAITS(cohort_arrays, ArraysObject, kArrays);
+COHORT_HANDLE_TRAITS(cohort_descs, DescsObject, kDescs);
 COHORT_HANDLE_TRAITS(cohort_symbol, SymbolObject, kSymbol);
 COHORT_HANDLE_TRAITS(cohort_executor, ExecutorObject, kExecutor);
 COHORT_HANDLE_TRAITS(cohort_group, GroupObject, kGroup);
@@ -101,19 +114,6 @@ Shape unknown_from_zero(Shape shape);
 
 std::vector<NDArray> deref_all(cohort_ndarray *const *arrays, size_t count, const char *what);
 std::vector<NDArray> deref_all_or_null(cohort_ndarray *const *arrays, size_t count, const char *what);
-
-// The only i below `count` for which name(i) is `wanted`. kName if there is none or more than one.
-template <typename Name>
-size_t find_name(size_t count, Name name, const std::string &wanted, const char *where) {
-  size_t found = count;
-  for (size_t i = 0; i < count; ++i) {
-    if (name(i) != wanted) continue;
-    if (found < count) throw Error(Code::kName, text("'", wanted, "' occurs more than once in ", where), wanted);
-    found = i;
-  }
-  if (found == count) throw Error(Code::kName, text("'", wanted, "' is not in ", where), wanted);
-  return found;
-}
 
 // ---- results out -----------------------------------------------------------------------------------------
 

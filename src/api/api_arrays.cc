@@ -10,8 +10,9 @@ using namespace cohort::api;
 
 namespace {
 
-size_t find_entry(const NamedArrays &list, const std::string &name) {
-  return find_name(
+// The index of the entry with this name, or the number of entries.
+size_t look_up(ArraysObject &list, const std::string &name) {
+  return list.index.look_up(
       list.size(), [&](size_t i) -> const std::string & { return list[i].first; }, name, "the list of arrays");
 }
 
@@ -38,16 +39,15 @@ cohort_error *cohort_arrays_add(cohort_arrays *arrays, const char *name, cohort_
 
 cohort_error *cohort_arrays_set(cohort_arrays *arrays, const char *name, cohort_ndarray *array) {
   return guard([&] {
-    NamedArrays &list = deref(arrays, "arrays");
+    ArraysObject &list = deref(arrays, "arrays");
     const std::string key = to_text(name, "name");
     const NDArray value = array ? deref(array, "array") : NDArray();
-    for (const auto &entry : list) {
-      if (entry.first == key) {
-        list[find_entry(list, key)].second = value;
-        return;
-      }
+    const size_t index = look_up(list, key);
+    if (index < list.size()) {
+      list[index].second = value;
+    } else {
+      list.emplace_back(key, value);
     }
-    list.emplace_back(key, value);
   });
 }
 
@@ -79,7 +79,10 @@ cohort_error *cohort_arrays_get(const cohort_arrays *arrays, size_t index, cohor
 cohort_error *cohort_arrays_find(const cohort_arrays *arrays, const char *name, size_t *out_index) {
   return guard([&] {
     require(out_index, "out_index");
-    *out_index = find_entry(deref(arrays, "arrays"), to_text(name, "name"));
+    ArraysObject &list = deref(arrays, "arrays");
+    *out_index = list.index.find(
+        list.size(), [&](size_t i) -> const std::string & { return list[i].first; }, to_text(name, "name"),
+        "the list of arrays");
   });
 }
 

@@ -54,8 +54,8 @@ cohort_error *cohort_descs_get(const cohort_descs *descs, size_t index, const ch
 cohort_error *cohort_descs_find(const cohort_descs *descs, const char *name, size_t *out_index) {
   return guard([&] {
     require(out_index, "out_index");
-    const DescList &list = deref(descs, "descs");
-    *out_index = find_name(
+    DescsObject &list = deref(descs, "descs");
+    *out_index = list.index.find(
         list.size(), [&](size_t i) -> const std::string & { return list[i].name; }, to_text(name, "name"),
         "the list of descriptors");
   });

@@ -258,9 +258,13 @@ cohort_error *cohort_executor_array_named(const cohort_executor *executor, int32
                                           cohort_ndarray **out_array) {
   return guard([&] {
     require(out_array, "out_array");
-    const Executor &source = executor_of(executor);
+    ExecutorObject &object = deref(executor, "executor");
+    const Executor &source = *object.executor;
     const std::vector<std::string> &names = names_of(source, list);
-    const size_t index = find_name(
+    NameIndex &places = to_list(list) == List::kAux       ? object.aux
+                        : to_list(list) == List::kOutputs ? object.outputs
+                                                          : object.args;
+    const size_t index = places.find(
         names.size(), [&](size_t i) -> const std::string & { return names[i]; }, to_text(name, "name"),
         "this list of the executor");
     *out_array = array_handle(array_at(source, list, index));

@@ -198,7 +198,14 @@ cohort_error *cohort_symbol_output(const cohort_symbol *symbol, size_t index, co
 cohort_error *cohort_symbol_output_named(const cohort_symbol *symbol, const char *name, cohort_symbol **out_symbol) {
   return guard([&] {
     require(out_symbol, "out_symbol");
-    *out_symbol = symbol_handle(symbol_of(symbol).output(to_text(name, "name")));
+    const std::string wanted = to_text(name, "name");
+    const std::vector<std::string> &names = names_of(symbol, COHORT_SYMBOL_OUTPUTS);
+    const size_t index = deref(symbol, "symbol")
+                             .texts->outputs.look_up(
+                                 names.size(), [&](size_t i) -> const std::string & { return names[i]; }, wanted,
+                                 "the outputs of the symbol");
+    const Symbol &source = symbol_of(symbol);
+    *out_symbol = symbol_handle(index < names.size() ? source.output(int64_t(index)) : source.output(wanted));
   });
 }
 

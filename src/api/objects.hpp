@@ -41,6 +41,7 @@ struct SymbolObject {
   struct Texts {
     std::mutex mutex;  // guards the rest: several threads may read one symbol
     std::optional<std::vector<std::string>> names[5];
+    NameIndex outputs;  // in names[COHORT_SYMBOL_OUTPUTS]
     std::optional<SymbolAttrs> attrs[2];
     std::optional<std::string> json;
   };
@@ -52,6 +53,7 @@ struct SymbolObject {
 struct ExecutorObject {
   std::shared_ptr<Executor> executor;
   std::string debug_text;
+  NameIndex args{}, aux{}, outputs{};  // in the executor's lists of names
 };
 
 struct GroupObject {

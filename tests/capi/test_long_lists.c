@@ -209,6 +209,78 @@ static void read_attributes_of_inputs(size_t length) {
   cohort_symbol_free(read_symbol());
 }
 
+/* Lists in which each name is looked up, and those of a symbol and an executor with as many. */
+static void look_up_arrays(size_t length) {
+  cohort_arrays *list = NULL;
+  char name[32];
+  size_t i, index = 0;
+
+  ok(cohort_arrays_create(&list));
+  for (i = 0; i < length; ++i) {
+    snprintf(name, sizeof name, "array%zu", i);
+    ok(cohort_arrays_set(list, name, NULL)); /* appends it */
+  }
+  for (i = 0; i < length; ++i) {
+    snprintf(name, sizeof name, "array%zu", i);
+    ok(cohort_arrays_find(list, name, &index));
+    assert_int_equal(index, i);
+  }
+  fails(cohort_arrays_find(list, "array", &index), COHORT_ERROR_NAME, "'array' is not in the list of arrays");
+  ok(cohort_arrays_add(list, "array7", NULL));
+  fails(cohort_arrays_find(list, "array7", &index), COHORT_ERROR_NAME, "more than once");
+  fails(cohort_arrays_set(list, "array7", NULL), COHORT_ERROR_NAME, "more than once");
+  cohort_arrays_free(list);
+}
+
+static void look_up_descriptors(size_t length) {
+  cohort_descs *list = no_descs();
+  char name[32];
+  size_t i, index = 0;
+
+  for (i = 0; i < length; ++i) {
+    snprintf(name, sizeof name, "desc%zu", i);
+    add_desc(list, name, SHAPE(1), NULL);
+  }
+  for (i = 0; i < length; ++i) {
+    snprintf(name, sizeof name, "desc%zu", i);
+    ok(cohort_descs_find(list, name, &index));
+    assert_int_equal(index, i);
+  }
+  cohort_descs_free(list);
+}
+
+static void look_up_outputs(size_t length) {
+  cohort_symbol *symbol, *output = NULL;
+  cohort_executor *executor = NULL;
+  cohort_descs *known = no_descs();
+  char name[32];
+  const char *found = NULL;
+  size_t i;
+
+  begin_nodes();
+  for (i = 0; i < length; ++i) {
+    snprintf(name, sizeof name, "x%zu", i);
+    add_variable(name);
+    add_desc(known, name, SHAPE(1), NULL);
+  }
+  add_text("], \"arg_nodes\": [], \"heads\": [");
+  for (i = 0; i < length; ++i) add_entry(i);
+  add_text("]}");
+  symbol = read_symbol();
+  ok(cohort_executor_simple_bind(symbol, NULL, known, NULL, &executor));
+  for (i = 0; i < length; ++i) {
+    snprintf(name, sizeof name, "x%zu", i);
+    ok(cohort_symbol_output_named(symbol, name, &output));
+    ok(cohort_symbol_name(output, &found));
+    assert_string_equal(found, name);
+    cohort_symbol_free(output);
+    cohort_ndarray_free(arg_of(executor, name));
+  }
+  cohort_executor_free(executor);
+  cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+}
+
 static double seconds_for(void (*work)(size_t), size_t length) {
   const clock_t begin = clock();
 
@@ -242,6 +314,9 @@ static void time_grows_with_the_length(void **state) {
   grows_with(list_attributes_of_a_long_name, "attributes of a long name");
   grows_with(read_a_name_of_digits, "a name of digits");
   grows_with(read_attributes_of_inputs, "attributes of inputs");
+  grows_with(look_up_arrays, "names of arrays");
+  grows_with(look_up_descriptors, "names of descriptors");
+  grows_with(look_up_outputs, "names of outputs and arguments");
 }
 
 /* ---- names that are too long ------------------------------------------------------------------------------------- */
