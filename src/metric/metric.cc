@@ -31,6 +31,11 @@ void CoMoments::merge(const CoMoments &other) {
   num = total;
 }
 
+void MetricState::reserve(const MetricState &other) {
+  for (const auto &entry : other.confusion) confusion.emplace(entry.first, 0);
+  if (parts.size() < other.parts.size()) parts.resize(other.parts.size());
+}
+
 void MetricState::merge(const MetricState &other) {
   counters.sum += other.counters.sum;
   counters.num += other.counters.num;
@@ -40,7 +45,6 @@ void MetricState::merge(const MetricState &other) {
   binary.true_negative += other.binary.true_negative;
   moments.merge(other.moments);
   for (const auto &entry : other.confusion) confusion[entry.first] += entry.second;
-  if (parts.size() < other.parts.size()) parts.resize(other.parts.size());
   for (size_t i = 0; i < other.parts.size(); ++i) {
     parts[i].sum += other.parts[i].sum;
     parts[i].num += other.parts[i].num;
@@ -218,6 +222,8 @@ class CompositeMetric final : public Metric {
 
 void LeafMetric::update(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) {
   const MetricState update = measure(labels, preds);
+  local_.reserve(update);
+  global_.reserve(update);
   local_.merge(update);
   global_.merge(update);
 }

@@ -35,6 +35,7 @@ struct MetricState {
   CoMoments moments;
   std::map<std::pair<int64_t, int64_t>, double> confusion;  // (predicted, label) -> count
   std::vector<MetricCounters> parts;                        // one per value, if there are several
+  void reserve(const MetricState &other);                   // then merge() needs no memory; changes no value
   void merge(const MetricState &other);
 };
 

@@ -584,6 +584,105 @@ static void recover_trace(void) {
   ok(cohort_trace_clear(world.trace));
 }
 
+/* ---- what a call that fails must not change ---- */
+
+static int compared; /* objects that were compared after an error */
+
+/* An update that fails adds nothing, neither to the local nor to the global value. */
+static cohort_error *keep_metric(void) {
+  static const float classes[2][4] = {{0, 1, 2, 1}, {3, 0, 2, 3}}, votes[4][4] = {{1}, {0, 1}, {0, 0, 1}, {0, 0, 0, 1}};
+  const int64_t shape[] = {4, 4};
+  cohort_ndarray *labels[2] = {NULL, NULL}, *preds = NULL;
+  cohort_metric *metric = NULL;
+  const char *name;
+  double before[2], after[2];
+  cohort_error *error;
+  int i;
+
+  TRY(cohort_metric_create("pcc", NULL, NULL, 0, &metric));
+  TRY(cohort_ndarray_from_host(votes, sizeof votes, shape, 2, COHORT_DTYPE_FLOAT32, NULL, &preds));
+  for (i = 0; i < 2; ++i)
+    TRY(cohort_ndarray_from_host(classes[i], sizeof classes[i], shape, 1, COHORT_DTYPE_FLOAT32, NULL, &labels[i]));
+  TRY(cohort_metric_update(metric, &labels[0], 1, &preds, 1));
+  for (i = 0; i < 2; ++i) TRY(cohort_metric_value(metric, 0, i, &name, &before[i]));
+  error = cohort_metric_update(metric, &labels[1], 1, &preds, 1);
+  for (i = 0; i < 2 && error; ++i) {
+    cohort_error *const unread = cohort_metric_value(metric, 0, i, &name, &after[i]);
+
+    if (!unread && after[i] != before[i])
+      fail_msg("metric: %g before an update that failed, then %g", before[i], after[i]);
+    compared += !unread;
+    cohort_error_free(unread);
+  }
+cleanup:
+  for (i = 0; i < 2; ++i) cohort_ndarray_free(labels[i]);
+  cohort_ndarray_free(preds);
+  cohort_metric_free(metric);
+  return error;
+}
+
+static cohort_error *keep_optimizer(void) {
+  cohort_optimizer *sgd = NULL;
+  double lr = 0, wd = 0;
+  cohort_error *error;
+
+  TRY(cohort_optimizer_create("sgd", NULL, NULL, 0, &sgd));
+  TRY(cohort_optimizer_set_mult(sgd, row, 2, 3));
+  error = cohort_optimizer_set_mult(sgd, "another name that needs memory of its own", 4, 5);
+  if (error && !cohort_optimizer_mult(sgd, row, &lr, &wd)) {
+    assert_true(lr == 2 && wd == 3);
+    ++compared;
+  }
+cleanup:
+  cohort_optimizer_free(sgd);
+  return error;
+}
+
+static cohort_error *keep_symbol(void) {
+  static const char *const keys[] = {"__first_attribute__", "__second_attribute__"}, *const values[] = {row, row};
+  cohort_symbol *x = NULL;
+  const char *value = NULL;
+  cohort_error *error;
+
+  TRY(cohort_symbol_variable("x", NULL, NULL, 0, &x));
+  error = cohort_symbol_set_attrs(x, keys, values, 2);
+  if (error && !cohort_symbol_attr(x, keys[0], &value)) {
+    assert_null(value);
+    ++compared;
+  }
+cleanup:
+  cohort_symbol_free(x);
+  return error;
+}
+
+static cohort_error *keep_lists(void) {
+  cohort_arrays *list = NULL;
+  size_t num = 0, index = 0;
+  char name[64];
+  cohort_error *error;
+  int i;
+
+  TRY(cohort_arrays_create(&list));
+  for (i = 0; i < 40; ++i) {
+    snprintf(name, sizeof name, "%s %d", row, i);
+    error = cohort_arrays_set(list, name, NULL);
+    if (error) {
+      ok(cohort_arrays_num(list, &num));
+      assert_int_equal(num, i);
+      ++compared;
+      goto cleanup;
+    }
+  }
+  for (i = 0; i < 40; ++i) {
+    snprintf(name, sizeof name, "%s %d", row, i);
+    TRY(cohort_arrays_find(list, name, &index));
+    assert_int_equal(index, i);
+  }
+cleanup:
+  cohort_arrays_free(list);
+  return error;
+}
+
 /* ---- running the parts
  * -------------------------------------------------------------------------------------------- */
 
@@ -592,9 +691,21 @@ typedef struct part {
   cohort_error *(*run)(void);
 } part;
 
-static const part parts[] = {{"symbol", make_symbol}, {"bind", bind_group}, {"train", train},    {"reshape", reshape},
-                             {"save", save_and_load}, {"metric", measure},  {"manager", manage}, {"compute", compute},
-                             {"infer", infer},        {"tape", record},     {"trace", trace}};
+static const part parts[] = {{"symbol", make_symbol},
+                             {"bind", bind_group},
+                             {"train", train},
+                             {"reshape", reshape},
+                             {"save", save_and_load},
+                             {"metric", measure},
+                             {"manager", manage},
+                             {"compute", compute},
+                             {"infer", infer},
+                             {"tape", record},
+                             {"trace", trace},
+                             {"keep metric", keep_metric},
+                             {"keep optimizer", keep_optimizer},
+                             {"keep symbol", keep_symbol},
+                             {"keep lists", keep_lists}};
 enum { kNumParts = sizeof(parts) / sizeof(parts[0]), kMostTries = 150 };
 
 static const char *only_part;
@@ -686,6 +797,7 @@ static void every_allocation_may_fail(void **state) {
   (void)state;
   if (!OWN_MALLOC) skip();
   for (i = 0; i < kNumParts; ++i) check_part(&parts[i]);
+  if (!only_part) assert_true(compared > 0);
   cohort_symbol_free(world.symbol);
   cohort_group_free(world.group);
   cohort_arrays_free(world.args);
