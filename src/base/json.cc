@@ -2,6 +2,7 @@
 #include "base/json.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -60,9 +61,7 @@ class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
 
   bool null() override { return add(Json()); }
   bool boolean(bool value) override { return add(Json::Kind::kBoolean, value ? "true" : "false"); }
-  bool number_integer(number_integer_t value) override {
-    return add(Json::Kind::kInteger, std::to_string(value), value);
-  }
+  bool number_integer(number_integer_t value) override { return add(Json::Kind::kInteger, std::to_string(value)); }
   bool number_unsigned(number_unsigned_t value) override {
     if (value <= INT64_MAX) return number_integer(int64_t(value));
     return add(Json::Kind::kNumber, std::to_string(value));
@@ -82,8 +81,7 @@ class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
     if (!open_.back().keys.insert(name).second) {
       throw Error(Code::kFormat, cohort::text(source_, ": key '", name, "' comes twice in one object"), source_);
     }
-    open_.back().value.keys.push_back(std::move(name));
-    return true;
+    return add(Json::Kind::kString, std::move(name));
   }
   bool parse_error(size_t position, const std::string &, const NlohmannJson::exception &) override {
     const auto before = std::lower_bound(escaped_.begin(), escaped_.end(), position);
@@ -110,11 +108,10 @@ class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
     (open_.empty() ? root_ : open_.back().value.elements.emplace_back()) = std::move(value);
     return true;
   }
-  bool add(Json::Kind kind, std::string words, int64_t integer = 0) {
+  bool add(Json::Kind kind, std::string words) {
     Json value;
     value.kind = kind;
     value.text = std::move(words);
-    value.integer = integer;
     return add(std::move(value));
   }
   bool enter(Json::Kind kind) {
@@ -127,8 +124,10 @@ class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
     return true;
   }
   bool leave() {
+    constexpr size_t kFew = 16;  // a vector has room for almost twice as many
     Json value = std::move(open_.back().value);
     open_.pop_back();
+    if (value.elements.size() <= kFew) value.elements.shrink_to_fit();
     return add(std::move(value));
   }
 
@@ -141,9 +140,17 @@ class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
 
 }  // namespace
 
-const Json *Json::find(const std::string &key) const {
-  const auto found = std::find(keys.begin(), keys.end(), key);
-  return found == keys.end() ? nullptr : &elements[size_t(found - keys.begin())];
+int64_t Json::integer() const {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+const Json *Json::find(const std::string &wanted) const {
+  if (!is(Kind::kObject)) return nullptr;
+  for (size_t i = 0; i < num_keys(); ++i)
+    if (key(i) == wanted) return &value(i);
+  return nullptr;
 }
 
 Json parse_json(const std::string &text, const std::string &source, int most_depth) {

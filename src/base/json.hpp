@@ -9,18 +9,20 @@
 namespace cohort {
 
 // Used instead of nlohmann::json's own tree, whose destructor allocates and so terminates the process when memory is
-// out.
+// out. A file may have millions of small arrays, so it has few members.
 struct Json {
   enum class Kind { kNull, kBoolean, kInteger, kNumber, kString, kArray, kObject };
 
   Kind kind = Kind::kNull;
   std::string text;            // a string; true, false and numbers as text
-  int64_t integer = 0;         // kInteger; whole numbers beyond 64 bits are kNumber
-  std::vector<Json> elements;  // of an array; the values of an object
-  std::vector<std::string> keys;
+  std::vector<Json> elements;  // of an array; of an object a key, its value, and so on
 
   bool is(Kind wanted) const { return kind == wanted; }
-  const Json *find(const std::string &key) const;  // null if this is not an object or lacks the key
+  int64_t integer() const;  // of kInteger; whole numbers beyond 64 bits are kNumber
+  size_t num_keys() const { return elements.size() / 2; }
+  const std::string &key(size_t index) const { return elements[2 * index].text; }
+  const Json &value(size_t index) const { return elements[2 * index + 1]; }
+  const Json *find(const std::string &wanted) const;  // null if this is not an object or lacks the key
 };
 
 // Throws kFormat, naming `source`, for invalid JSON, for a key repeated within one object, and for nesting deeper than

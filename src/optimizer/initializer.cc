@@ -314,7 +314,7 @@ std::string to_setting(const Json &value) {
 
 AttrMap to_settings(const Json &object) {
   AttrMap settings;
-  for (size_t i = 0; i < object.keys.size(); ++i) settings[object.keys[i]] = to_setting(object.elements[i]);
+  for (size_t i = 0; i < object.num_keys(); ++i) settings[object.key(i)] = to_setting(object.value(i));
   return settings;
 }
 

@@ -94,7 +94,8 @@ class SymbolJsonReader {
 
   void check_keys(const Json &object, const std::string &where, const std::vector<std::string> &allowed) const {
     if (!object.is(Json::Kind::kObject)) refuse(text(where, ": expected an object"));
-    for (const std::string &found : object.keys) {
+    for (size_t i = 0; i < object.num_keys(); ++i) {
+      const std::string &found = object.key(i);
       if (std::find(allowed.begin(), allowed.end(), found) != allowed.end()) continue;
       std::string list;
       for (const std::string &key : allowed) list += (list.empty() ? "" : ", ") + key;
@@ -113,7 +114,7 @@ class SymbolJsonReader {
   template <typename... Where>
   int64_t read_index(const Json &value, int64_t limit, const Where &...where) const {
     const bool whole = value.is(Json::Kind::kInteger);
-    const int64_t index = whole ? value.integer : -1;
+    const int64_t index = whole ? value.integer() : -1;
     if (index < 0 || index >= limit) {
       refuse(text(where..., ": expected a whole number from 0 to ", limit - 1,
                   whole ? text(", found ", index) : std::string()));
@@ -176,9 +177,9 @@ class SymbolJsonReader {
       const Json *attrs = value.find(key);
       if (!attrs) continue;
       if (!attrs->is(Json::Kind::kObject)) refuse(text(named, ".", key, ": expected an object"));
-      for (size_t i = 0; i < attrs->keys.size(); ++i) {
-        const std::string &attr = attrs->keys[i];
-        node.attrs.emplace(attr, read_text(attrs->elements[i], named, ".", key, ".", attr));
+      for (size_t i = 0; i < attrs->num_keys(); ++i) {
+        const std::string &attr = attrs->key(i);
+        node.attrs.emplace(attr, read_text(attrs->value(i), named, ".", key, ".", attr));
       }
     }
     const Json &inputs = member(value, "inputs", named);
