@@ -28,6 +28,10 @@ FLAGS_src/cpu/op/image_convolution_cpu.cc := -ffp-contract=fast
 FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
 # Means over devices of all parameters.
 FLAGS_src/group/group_params.cc := -O3 -fno-trapping-math
+# A fuzzer is led by what it reaches in the rooms that read files and attributes.
+ifeq ($(SANITIZER),fuzz)
+$(foreach s,$(shell find src/base src/ndarray src/symbol src/optimizer -name '*.cc'),$(eval FLAGS_$(s) += -O1 -fsanitize=fuzzer-no-link))
+endif
 CUDA ?= auto
 CUDA_ARCHS ?= 80 90
 GOLDEN ?=
@@ -594,6 +598,26 @@ UNDER ?= capi unit cpp $(if $(filter asan,$(SANITIZER)),golden-ops)
 check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS) $(if $(filter asan,$(SANITIZER)),$(GOLDEN_RUNNER))
 	@SANITIZER=$(SANITIZER) $(run_tests) $(UNDER)
 
+# ---- fuzzing ----------------------------------------------------------------------------------------------------------
+# make fuzz TARGET=params SECONDS=600 goes on from what earlier runs have found; tests/fuzz/README.md has the targets.
+
+FUZZERS := $(patsubst tests/fuzz/%.cc,$(BUILD)/tests/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.cc)))
+TARGET ?= params
+SECONDS ?= 60
+fuzz fuzzers: SANITIZER_LIBS = -fsanitize-link-c++-runtime -lstdc++
+fuzz fuzzers: SANITIZER_FLAGS = -O0 -g1 -DUNDER_ASAN -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+.PHONY: fuzz fuzzers run-fuzzer
+fuzz:
+	+@$(sub_make) $(call check_under,fuzz) CC='$(CLANG)' CXX='$(subst clang,clang++,$(CLANG))' TARGET=$(TARGET) SECONDS=$(SECONDS) run-fuzzer
+fuzzers:
+	+@$(sub_make) $(call check_under,fuzz) CC='$(CLANG)' CXX='$(subst clang,clang++,$(CLANG))' $(FUZZERS:$(BUILD)/%=$(BUILD)/fuzz/%)
+run-fuzzer: $(BUILD)/tests/fuzz/fuzz_$(TARGET)
+	@tests/fuzz/run.sh $(BUILD)/tests/fuzz/fuzz_$(TARGET) $(BUILD)/corpus/$(TARGET) $(SECONDS)
+$(FUZZERS): $(BUILD)/tests/fuzz/%: tests/fuzz/%.cc tests/fuzz/fuzz.hpp $(BUILD)/flags.stamp | $(SO_LINKS)
+	@mkdir -p $(@D)
+	$(call say,FUZZER,$@)
+	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(CXXFLAGS) -O1 -fsanitize=fuzzer -o $@ $< $(LDFLAGS) $(call link_cohort,../..)
+
 # ---- install ----------------------------------------------------------------------------------------------------------
 
 $(BUILD)/cohort.pc: cohort.pc.in $(wildcard include/cohort/version.h) FORCE | $(BUILD)/
@@ -691,6 +715,7 @@ help:
 	@echo 'make abi                write the lists in tests/abi, bindings/abi.json and what bindings declare anew, after changing headers'
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
+	@echo 'make fuzz TARGET=params SECONDS=600  a fuzzer of tests/fuzz, under AddressSanitizer and UBSan'
 	@echo 'make check-cuda         all that only a GPU can show, from a build folder that is there: tests, goldens, compute-sanitizer, speed'
 	@echo 'make check-cuda-archive all that check-cuda takes in $(BUILD)/check-cuda.tar.xz, for a machine on which nothing is installed'
 	@echo 'make check-nvcc         whether nvcc takes the kernels, as far as PTX'
