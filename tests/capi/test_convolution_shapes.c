@@ -216,7 +216,10 @@ static void stretches_of_a_batch_are_plain_sums(void **state) {
   size_t i;
 
   (void)state;
-  for (i = 0; i < COUNT(batches); ++i) is_right(&batches[i], COHORT_DTYPE_FLOAT64);
+  for (i = 0; i < COUNT(batches); ++i) {
+    is_right(&batches[i], COHORT_DTYPE_FLOAT64);
+    is_right(&batches[i], COHORT_DTYPE_FLOAT16);
+  }
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution on oneDNN for float32 and bfloat16, as plain loops for the other floating types.
+// Convolution on oneDNN for float32 and bfloat16, in float32 for 16-bit floats that oneDNN lacks, by columns for
+// float64.
 #include "op/convolution.hpp"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/grouped_gradients.hpp"
 #include "cpu/op/image_convolution.hpp"
+#include "cpu/op/in_float32.hpp"
 #include "cpu/op/plain_convolution.hpp"
 #include "cpu/op/plain_post_ops.hpp"
 #include "cpu/op/winograd.hpp"
@@ -441,48 +443,48 @@ class WinogradBackward final : public Kernel {
   const int num_threads_;
 };
 
-class PlainConvolution final : public Kernel {
+class ConvolutionByColumns final : public Kernel {
  public:
-  explicit PlainConvolution(StepSpec &spec)
-      : post_(spec.post), dtype_(spec.inputs[0].dtype), count_(spec.outputs[0].shape.size()) {
-    const auto &a = spec.attrs_as<ConvolutionAttrs>();
-    has_bias_ = !a.no_bias;
-    sizes_ = convolution_sizes(spec.inputs[0].shape, spec.inputs[1].shape, spec.outputs[0].shape, a.stride, a.dilate,
-                               a.pad, a.num_group, channels_last(a.layout));
+  explicit ConvolutionByColumns(StepSpec &spec)
+      : post_(spec.post),
+        count_(spec.outputs[0].shape.size()),
+        has_bias_(!spec.attrs_as<ConvolutionAttrs>().no_bias),
+        way_(sizes_of(spec.attrs_as<ConvolutionAttrs>(), spec.inputs[0], spec.inputs[1], spec.outputs[0]),
+             spec.inputs[0].dtype, spec.num_threads) {
+    spec.scratch_bytes = way_.scratch_bytes();
   }
   void run(const Args &args, const Lane &lane) const override {
-    convolve(sizes_, dtype_, args.in<void>(0), args.in<void>(1), has_bias_ ? args.in<void>(2) : nullptr,
-             args.out<void>(0), lane);
-    apply_post_ops(post_, dtype_, args.out<void>(0), count_, args, has_bias_ ? 3 : 2, lane);
+    way_.forward(args.in<void>(0), args.in<void>(1), has_bias_ ? args.in<void>(2) : nullptr, args.out<void>(0),
+                 args.scratch, lane);
+    apply_post_ops(post_, way_.dtype(), args.out<void>(0), count_, args, has_bias_ ? 3 : 2, lane);
   }
 
  private:
   const std::vector<PostOp> post_;
-  const Dtype dtype_;
   const int64_t count_;
-  bool has_bias_;
-  ConvolutionSizes sizes_;
+  const bool has_bias_;
+  const PlainConvolution way_;
 };
 
-class PlainConvolutionBackward final : public Kernel {
+class ConvolutionByColumnsBackward final : public Kernel {
  public:
-  explicit PlainConvolutionBackward(StepSpec &spec)
-      : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted), sizes_(sizes_of(spec)) {
+  explicit ConvolutionByColumnsBackward(StepSpec &spec)
+      : wanted_(spec.wanted), way_(sizes_of(spec), spec.inputs[0].dtype, spec.num_threads) {
     spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
+    spec.scratch_bytes = way_.scratch_bytes();
   }
   void run(const Args &args, const Lane &lane) const override {
     const void *const head = args.in<void>(0);
-    if (wanted_[0]) {
-      convolve_backward_data(sizes_, dtype_, head, args.in<void>(2), nullptr, args.out<void>(0), lane);
+    if (wanted_[0]) way_.backward_data(head, args.in<void>(2), nullptr, args.out<void>(0), args.scratch, lane);
+    if (wanted_[1]) way_.backward_weight(head, args.in<void>(1), args.out<void>(1), args.scratch, lane);
+    if (wanted_.size() > 2 && wanted_[2]) {
+      sum_channels(way_.sizes(), way_.dtype(), false, head, args.out<void>(2), lane);
     }
-    if (wanted_[1]) convolve_backward_weight(sizes_, dtype_, head, args.in<void>(1), args.out<void>(1), lane);
-    if (wanted_.size() > 2 && wanted_[2]) sum_channels(sizes_, dtype_, false, head, args.out<void>(2), lane);
   }
 
  private:
-  const Dtype dtype_;
   const std::vector<bool> wanted_;
-  const ConvolutionSizes sizes_;
+  const PlainConvolution way_;
 };
 
 std::string refuses_backward(const StepSpec &spec) {
@@ -579,13 +581,18 @@ COHORT_KERNEL_BY(cpu, Convolution, make_forward)
     .when(refuses_layer)
     .fuses({kActivation, kClip, kSum})
     .any_layout();
-COHORT_KERNEL(cpu, Convolution, PlainConvolution).dtypes(kFloatTypes).fuses({kActivation, kClip, kSum});
+COHORT_KERNEL_BY(cpu, Convolution, make_in_float32)
+    .named("float32")
+    .dtypes(kNarrowTypes)
+    .fuses({kActivation, kClip, kSum});
+COHORT_KERNEL(cpu, Convolution, ConvolutionByColumns).dtypes(kWideFloatTypes).fuses({kActivation, kClip, kSum});
 COHORT_KERNEL_BY(cpu, _backward_Convolution, make_backward)
     .named("onednn")
     .dtypes(kLayerTypes)
     .when(refuses_backward)
     .any_layout();
-COHORT_KERNEL(cpu, _backward_Convolution, PlainConvolutionBackward).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_Convolution, make_in_float32).named("float32").dtypes(kNarrowTypes);
+COHORT_KERNEL(cpu, _backward_Convolution, ConvolutionByColumnsBackward).dtypes(kWideFloatTypes);
 
 }  // namespace
 }  // namespace cohort

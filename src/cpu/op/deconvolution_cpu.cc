@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deconvolution on oneDNN for float32 and bfloat16, as plain loops for the other floating types. It is the backward
+// Deconvolution on oneDNN for float32 and bfloat16, in float32 for 16-bit floats that oneDNN lacks, by columns for
+// float64. It is the backward
 // pass to the data of a convolution whose input is the output of the deconvolution, and uses the same loops.
 #include "op/deconvolution.hpp"
 
@@ -8,6 +9,7 @@
 
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/op/grouped_gradients.hpp"
+#include "cpu/op/in_float32.hpp"
 #include "cpu/op/plain_convolution.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linear_inputs.hpp"
@@ -175,51 +177,52 @@ class DeconvolutionBackward final : public Kernel {
   DnnlCall by_data_, by_weights_;
 };
 
-class PlainDeconvolution final : public Kernel {
+// The convolution whose data is the result of a deconvolution, and whose result is its data.
+ConvolutionSizes sizes_of(const DeconvolutionAttrs &a, const TensorSpec &result, const TensorSpec &weight,
+                          const TensorSpec &data) {
+  return convolution_sizes(result.shape, weight.shape, data.shape, a.stride, a.dilate,
+                           deconvolution_padding(a, data.shape).pad, a.num_group, channels_last(a.layout));
+}
+// The sizes of a backward step. Inputs: head gradient, data, weight.
+ConvolutionSizes sizes_of(const StepSpec &spec) {
+  return sizes_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[0], spec.inputs[2], spec.inputs[1]);
+}
+
+class DeconvolutionByColumns final : public Kernel {
  public:
-  explicit PlainDeconvolution(StepSpec &spec) : dtype_(spec.inputs[0].dtype) {
-    const auto &a = spec.attrs_as<DeconvolutionAttrs>();
-    has_bias_ = !a.no_bias;
-    sizes_ =
-        convolution_sizes(spec.outputs[0].shape, spec.inputs[1].shape, spec.inputs[0].shape, a.stride, a.dilate,
-                          deconvolution_padding(a, spec.inputs[0].shape).pad, a.num_group, channels_last(a.layout));
+  explicit DeconvolutionByColumns(StepSpec &spec)
+      : has_bias_(!spec.attrs_as<DeconvolutionAttrs>().no_bias),
+        way_(sizes_of(spec.attrs_as<DeconvolutionAttrs>(), spec.outputs[0], spec.inputs[1], spec.inputs[0]),
+             spec.inputs[0].dtype, spec.num_threads) {
+    spec.scratch_bytes = way_.scratch_bytes();
   }
   void run(const Args &args, const Lane &lane) const override {
-    convolve_backward_data(sizes_, dtype_, args.in<void>(0), args.in<void>(1), has_bias_ ? args.in<void>(2) : nullptr,
-                           args.out<void>(0), lane);
+    way_.backward_data(args.in<void>(0), args.in<void>(1), has_bias_ ? args.in<void>(2) : nullptr, args.out<void>(0),
+                       args.scratch, lane);
   }
 
  private:
-  const Dtype dtype_;
-  bool has_bias_;
-  ConvolutionSizes sizes_;
+  const bool has_bias_;
+  const PlainConvolution way_;
 };
 
-// The convolution whose data is the head gradient of this backward step, and whose result is its data.
-ConvolutionSizes sizes_of(const StepSpec &spec) {
-  const auto &a = spec.attrs_as<DeconvolutionAttrs>();
-  return convolution_sizes(spec.inputs[0].shape, spec.inputs[2].shape, spec.inputs[1].shape, a.stride, a.dilate,
-                           deconvolution_padding(a, spec.inputs[1].shape).pad, a.num_group, channels_last(a.layout));
-}
-
-// Inputs: head gradient, data, weight.
-class PlainDeconvolutionBackward final : public Kernel {
+class DeconvolutionByColumnsBackward final : public Kernel {
  public:
-  explicit PlainDeconvolutionBackward(StepSpec &spec)
-      : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted), sizes_(sizes_of(spec)) {
+  explicit DeconvolutionByColumnsBackward(StepSpec &spec)
+      : wanted_(spec.wanted), way_(sizes_of(spec), spec.inputs[0].dtype, spec.num_threads) {
     spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
+    spec.scratch_bytes = way_.scratch_bytes();
   }
   void run(const Args &args, const Lane &lane) const override {
     const void *const head = args.in<void>(0);
-    if (wanted_[0]) convolve(sizes_, dtype_, head, args.in<void>(2), nullptr, args.out<void>(0), lane);
-    if (wanted_[1]) convolve_backward_weight(sizes_, dtype_, args.in<void>(1), head, args.out<void>(1), lane);
-    if (wanted_.size() > 2 && wanted_[2]) sum_channels(sizes_, dtype_, true, head, args.out<void>(2), lane);
+    if (wanted_[0]) way_.forward(head, args.in<void>(2), nullptr, args.out<void>(0), args.scratch, lane);
+    if (wanted_[1]) way_.backward_weight(args.in<void>(1), head, args.out<void>(1), args.scratch, lane);
+    if (wanted_.size() > 2 && wanted_[2]) sum_channels(way_.sizes(), way_.dtype(), true, head, args.out<void>(2), lane);
   }
 
  private:
-  const Dtype dtype_;
   const std::vector<bool> wanted_;
-  const ConvolutionSizes sizes_;
+  const PlainConvolution way_;
 };
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
@@ -274,13 +277,15 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
 }
 
 COHORT_KERNEL_BY(cpu, Deconvolution, make_forward).named("onednn").dtypes(kLayerTypes).when(refuses_layer).any_layout();
-COHORT_KERNEL(cpu, Deconvolution, PlainDeconvolution).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, Deconvolution, make_in_float32).named("float32").dtypes(kNarrowTypes);
+COHORT_KERNEL(cpu, Deconvolution, DeconvolutionByColumns).dtypes(kWideFloatTypes);
 COHORT_KERNEL_BY(cpu, _backward_Deconvolution, make_backward)
     .named("onednn")
     .dtypes(kLayerTypes)
     .when(refuses_backward)
     .any_layout();
-COHORT_KERNEL(cpu, _backward_Deconvolution, PlainDeconvolutionBackward).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_Deconvolution, make_in_float32).named("float32").dtypes(kNarrowTypes);
+COHORT_KERNEL(cpu, _backward_Deconvolution, DeconvolutionByColumnsBackward).dtypes(kWideFloatTypes);
 
 }  // namespace
 }  // namespace cohort

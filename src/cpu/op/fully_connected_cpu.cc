@@ -5,7 +5,7 @@
 // MLP, its matmul is within a tenth of inner_product on blocked weights, whose reorder costs more than that. Constant
 // weights (inference) are reordered once for inner_product. One or two rows are fastest by sgemm: for a small weight
 // most of the time is the cost of a call, and a large one sgemm reads 1.4 times as fast as matmul, which transposes
-// it first. Other types: plain loops.
+// it first. float64: products of our own.
 #include "op/fully_connected.hpp"
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/gemm.hpp"
+#include "cpu/op/in_float32.hpp"
 #include "cpu/op/plain_post_ops.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
@@ -248,7 +249,11 @@ class PlainFullyConnected final : public Kernel {
   explicit PlainFullyConnected(StepSpec &spec)
       : product_(forward_product(spec)), post_(spec.post), dtype_(spec.inputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
-    dispatch(dtype_, [&](auto type) { multiply<decltype(type)>(args, lane); });
+    if (dtype_ == Dtype::kFloat64) {
+      multiply<double>(args, lane);
+    } else {
+      multiply<float>(args, lane);
+    }
     apply_post_ops(post_, dtype_, args.out<void>(0), product_.rows * product_.out, args, product_.has_bias ? 3 : 2,
                    lane);
   }
@@ -256,22 +261,11 @@ class PlainFullyConnected final : public Kernel {
  private:
   template <typename T>
   void multiply(const Args &args, const Lane &lane) const {
-    using Sum = typename Accumulator<T>::type;
     const LayerProduct p = product_;
     const T *x = args.in<T>(0), *w = args.in<T>(1), *b = p.has_bias ? args.in<T>(2) : nullptr;
     T *y = args.out<T>(0);
-    if constexpr (std::is_same_v<T, double>) {
-      for (int64_t i = 0; b && i < p.rows; ++i) std::copy_n(b, p.out, y + i * p.out);
-      return gemm(lane, false, true, p.rows, p.out, p.in, x, w, b ? 1.0 : 0.0, y);
-    }
-    parallel_for(lane, p.rows * p.out, 1 + 16384 / (p.in + 1), [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T *row = x + i / p.out * p.in, *column = w + i % p.out * p.in;
-        Sum sum = b ? cast_element<Sum>(b[i % p.out]) : Sum(0);
-        for (int64_t k = 0; k < p.in; ++k) sum += cast_element<Sum>(row[k]) * cast_element<Sum>(column[k]);
-        y[i] = cast_element<T>(sum);
-      }
-    });
+    for (int64_t i = 0; b && i < p.rows; ++i) std::copy_n(b, p.out, y + i * p.out);
+    gemm(lane, false, true, p.rows, p.out, p.in, x, w, b ? T(1) : T(0), y);
   }
 
   const LayerProduct product_;
@@ -286,45 +280,20 @@ class PlainFullyConnectedBackward final : public Kernel {
     spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
   }
   void run(const Args &args, const Lane &lane) const override {
-    dispatch_float(dtype_, "_backward_FullyConnected", [&](auto type) { multiply<decltype(type)>(args, lane); });
+    if (dtype_ == Dtype::kFloat64) {
+      multiply<double>(args, lane);
+    } else {
+      multiply<float>(args, lane);
+    }
   }
 
  private:
   template <typename T>
   void multiply(const Args &args, const Lane &lane) const {
-    using Sum = typename Accumulator<T>::type;
     const LayerProduct p = product_;
     const T *dy = args.in<T>(0), *x = args.in<T>(1), *w = args.in<T>(2);
-    if constexpr (std::is_same_v<T, double>) {
-      if (wanted_[0]) gemm(lane, false, false, p.rows, p.in, p.out, dy, w, 0.0, args.out<T>(0));
-      if (wanted_[1]) gemm(lane, true, false, p.out, p.in, p.rows, dy, x, 0.0, args.out<T>(1));
-      if (p.has_bias && wanted_[2]) sum_rows(dy, p.rows, p.out, args.out<T>(2), lane);
-      return;
-    }
-    if (wanted_[0]) {
-      T *dx = args.out<T>(0);
-      parallel_for(lane, p.rows * p.in, 1 + 16384 / (p.out + 1), [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          Sum sum = 0;
-          for (int64_t k = 0; k < p.out; ++k) {
-            sum += cast_element<Sum>(dy[i / p.in * p.out + k]) * cast_element<Sum>(w[k * p.in + i % p.in]);
-          }
-          dx[i] = cast_element<T>(sum);
-        }
-      });
-    }
-    if (wanted_[1]) {
-      T *dw = args.out<T>(1);
-      parallel_for(lane, p.out * p.in, 1 + 16384 / (p.rows + 1), [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          Sum sum = 0;
-          for (int64_t k = 0; k < p.rows; ++k) {
-            sum += cast_element<Sum>(dy[k * p.out + i / p.in]) * cast_element<Sum>(x[k * p.in + i % p.in]);
-          }
-          dw[i] = cast_element<T>(sum);
-        }
-      });
-    }
+    if (wanted_[0]) gemm(lane, false, false, p.rows, p.in, p.out, dy, w, T(0), args.out<T>(0));
+    if (wanted_[1]) gemm(lane, true, false, p.out, p.in, p.rows, dy, x, T(0), args.out<T>(1));
     if (p.has_bias && wanted_[2]) sum_rows(dy, p.rows, p.out, args.out<T>(2), lane);
   }
 
@@ -379,12 +348,18 @@ COHORT_KERNEL_BY(cpu, FullyConnected, make_forward)
     .when(refuses_forward)
     .fuses({kActivation, kClip, kSum})
     .any_layout();
+COHORT_KERNEL_BY(cpu, FullyConnected, make_in_float32)
+    .named("float32")
+    .dtypes(kNarrowTypes)
+    .when(refuses_curve)
+    .fuses({kActivation, kClip, kSum});
 COHORT_KERNEL(cpu, FullyConnected, PlainFullyConnected)
-    .dtypes(kFloatTypes)
+    .dtypes(kWideFloatTypes)
     .when(refuses_curve)
     .fuses({kActivation, kClip, kSum});
 COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_backward).named("onednn").dtypes(kLayerTypes).when(refuses_layer);
-COHORT_KERNEL(cpu, _backward_FullyConnected, PlainFullyConnectedBackward).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_in_float32).named("float32").dtypes(kNarrowTypes);
+COHORT_KERNEL(cpu, _backward_FullyConnected, PlainFullyConnectedBackward).dtypes(kWideFloatTypes);
 
 }  // namespace
 }  // namespace cohort

@@ -284,7 +284,7 @@ std::unique_ptr<Kernel> make_fully_connected(StepSpec &spec) {
   return kernel;
 }
 
-// Plain loops over the numbers that the bytes stand for, where oneDNN has no implementation.
+// A product over the numbers that the bytes stand for, where oneDNN has no implementation.
 class PlainInt8Convolution final : public Kernel {
  public:
   explicit PlainInt8Convolution(StepSpec &spec)
@@ -295,8 +295,10 @@ class PlainInt8Convolution final : public Kernel {
         result_(spec.outputs[0]),
         addend_(spec.inputs.size() > size_t(kAddend) ? spec.inputs[kAddend].dtype : Dtype::kNone) {
     const auto &a = attrs_.layer.get<ConvolutionAttrs>();
-    sizes_ =
+    const ConvolutionSizes sizes =
         convolution_sizes(data_.shape, weight_.shape, result_.shape, a.stride, a.dilate, a.pad, a.num_group, false);
+    way_ = std::make_unique<const PlainConvolution>(sizes, Dtype::kFloat32, spec.num_threads);
+    way_at_ = book(spec.scratch_bytes, way_->scratch_bytes());
     data_at_ = book(spec.scratch_bytes, size_t(data_.shape.size()) * sizeof(float));
     weight_at_ = book(spec.scratch_bytes, size_t(weight_.shape.size()) * sizeof(float));
     result_at_ = book(spec.scratch_bytes, size_t(result_.shape.size()) * sizeof(float));
@@ -306,7 +308,7 @@ class PlainInt8Convolution final : public Kernel {
     load_block(data_.dtype, Dtype::kFloat32)(args.inputs[kData], 0, scratch + data_at_, data_.shape.size());
     load_block(Dtype::kInt8, Dtype::kFloat32)(args.inputs[kWeight], 0, scratch + weight_at_, weight_.shape.size());
     float *const y = reinterpret_cast<float *>(scratch + result_at_);
-    convolve(sizes_, Dtype::kFloat32, scratch + data_at_, scratch + weight_at_, args.in<float>(kBias), y, lane);
+    way_->forward(scratch + data_at_, scratch + weight_at_, args.in<float>(kBias), y, scratch + way_at_, lane);
     const int64_t channels = result_.shape[1], area = result_.shape.size(2, result_.shape.rank());
     for (int64_t i = 0; i < result_.shape.size(); ++i) {
       y[i] *= args.in<float>(kFactors)[i / area % channels];
@@ -334,8 +336,8 @@ class PlainInt8Convolution final : public Kernel {
   const std::vector<PostOp> post_;
   const TensorSpec data_, weight_, result_;
   const Dtype addend_;
-  ConvolutionSizes sizes_;
-  size_t data_at_, weight_at_, result_at_;
+  std::unique_ptr<const PlainConvolution> way_;
+  size_t data_at_, weight_at_, result_at_, way_at_;
 };
 
 // Without instructions for products of bytes, oneDNN adds them in 16 bits, which overflow.

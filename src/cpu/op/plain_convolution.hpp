@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution as plain loops, for element types and cases that oneDNN lacks. Used by the kernels of Convolution and of
-// Deconvolution, whose forward pass is the backward pass to the data of a convolution.
+// Convolution by columns and matrix products, for element types and cases that oneDNN lacks. Used by the kernels of
+// Convolution and of Deconvolution, whose forward pass is the backward pass to the data of a convolution.
 #pragma once
 
 #include <string>
@@ -10,15 +10,26 @@
 
 namespace cohort {
 
-// Each function is one pass over row-major arrays of floating type `dtype`; a null bias counts as zeros. Every output
+// Each function is one pass over row-major arrays of float32 or float64; a null bias counts as zeros. Every output
 // element is one sum in a fixed order, so that results do not depend on the number of threads.
-void convolve(const ConvolutionSizes &s, Dtype dtype, const void *data, const void *weight, const void *bias,
-              void *result, const Lane &lane);
-// `bias`, where given, is added to each channel of the data gradient (a deconvolution's bias).
-void convolve_backward_data(const ConvolutionSizes &s, Dtype dtype, const void *head, const void *weight,
-                            const void *bias, void *data_grad, const Lane &lane);
-void convolve_backward_weight(const ConvolutionSizes &s, Dtype dtype, const void *head, const void *data,
-                              void *weight_grad, const Lane &lane);
+class PlainConvolution {
+ public:
+  PlainConvolution(const ConvolutionSizes &sizes, Dtype dtype, int num_threads);
+  size_t scratch_bytes() const;  // for each pass
+  void forward(const void *data, const void *weight, const void *bias, void *result, void *scratch,
+               const Lane &lane) const;
+  // `bias`, where given, is added to each channel of the data gradient (a deconvolution's bias).
+  void backward_data(const void *head, const void *weight, const void *bias, void *data_grad, void *scratch,
+                     const Lane &lane) const;
+  void backward_weight(const void *head, const void *data, void *weight_grad, void *scratch, const Lane &lane) const;
+  const ConvolutionSizes &sizes() const { return sizes_; }
+  Dtype dtype() const { return dtype_; }
+
+ private:
+  const ConvolutionSizes sizes_;
+  const Dtype dtype_;
+  const int num_threads_;
+};
 
 // Why oneDNN must not compute the weight's gradient of a backward step; empty if it may. At some borders it reads or
 // writes outside its arrays (oneDNN 2.6).
