@@ -1775,6 +1775,7 @@ struct GroupOptions {
   bool tf32 = false;
   bool recompute = false;
   bool keep_device_aux = false;
+  bool strict_names = false;
 };
 
 namespace detail {
@@ -1836,6 +1837,7 @@ struct CGroupOptions {
     c.tf32 = options.tf32;
     c.recompute = options.recompute;
     c.keep_device_aux = options.keep_device_aux;
+    c.strict_names = options.strict_names;
   }
   cohort_group_options c = COHORT_GROUP_OPTIONS_INIT;
   CStrings param_names, fixed_param_names;

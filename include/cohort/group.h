@@ -75,7 +75,7 @@ typedef struct cohort_group_options {
   size_t num_slices;        /* the number of contexts; 0: by workload */
 
   cohort_bool inputs_need_grad;         /* 1: gradients of the data too */
-  const char *const *fixed_param_names; /* parameters without gradient; unknown names are ignored */
+  const char *const *fixed_param_names; /* parameters without gradient; for unknown names see strict_names */
   size_t num_fixed_param_names;
   const char *grad_req;             /* "null", "write" or "add" for all parameters; NULL: see the next three */
   const char *const *grad_req_list; /* num_grad_reqs of them; NULL like grad_req: "write" */
@@ -157,12 +157,17 @@ typedef struct cohort_group_options {
      BatchNorm, with the states of the optimizer that updates this group, and cohort_group_resume() sets them. 0: of
      several devices only their mean is kept, which cohort_group_get_params() gives. */
   cohort_bool keep_device_aux;
+
+  /* 1: a name in param_names, fixed_param_names, grad_req_names or input_dtype_names that would be ignored is
+     COHORT_ERROR_NAME, and the error gives the nearest names. 0: a message of level warning says so, unless there is a
+     shared_group, as buckets may have other parameters. */
+  cohort_bool strict_names;
 } cohort_group_options;
 
 #define COHORT_GROUP_OPTIONS_INIT                                                                                     \
   {                                                                                                                   \
     sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0, 0, 0    \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0, 0, 0, 0 \
   }
 
 /** COHORT_GROUP_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
@@ -174,14 +179,15 @@ COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t 
  * @param contexts      num_contexts of them, at least 1. The same one twice gives two executors.
  * @param data          Descriptors of the data of the whole batch, at least one. Each name is an argument.
  * @param label         @nullable The same for labels; NULL or empty: none. Label arguments are then like any other.
- * @param param_names   @nullable The parameters. Names that are not arguments are ignored. NULL with num_param_names 0:
+ * @param param_names   @nullable The parameters. Names that are not arguments: see strict_names. NULL with num_param_names 0:
  *                      all arguments except data, labels (also those of losses that have no descriptor) and states.
  * @param for_training  0: no gradients at all, whatever the options say; 1: as they say.
  * @param options       NULL: all defaults.
  * @return NULL, or
  *   COHORT_ERROR_INVALID_ARGUMENT  no context or no data; a slice would be empty; a count or word in the options
  *   COHORT_ERROR_NAME              a descriptor's or state's name is no argument or comes twice; two arguments or two
- *                                  auxiliary states have one name; shared_group lacks a parameter
+ *                                  auxiliary states have one name; shared_group lacks a parameter; with strict_names a
+ *                                  name that would be ignored
  *   COHORT_ERROR_SHAPE             descriptors with other batch sizes; shapes that contradict (the error names the
  *                                  node) or cannot be inferred (it lists the arguments); other shapes than
  *                                  shared_group's

@@ -98,12 +98,13 @@ COHORT_API void cohort_manager_options_init(cohort_manager_options *options, siz
  * @param data         Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0,
  *                     whatever their layout; the length there is not read.
  * @param label        @nullable The same for labels; NULL or empty: none.
- * @param param_names  @nullable @as cohort_group_create(), for each bucket.
+ * @param param_names  @nullable @as cohort_group_create(), for each bucket. Each is an argument of this symbol.
  * @param options      NULL: all defaults.
  * @return NULL, or what cohort_group_create() returns, and
  *   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
  *                                  num_contexts
- *   COHORT_ERROR_NAME              a bucket key comes twice
+ *   COHORT_ERROR_NAME              a bucket key comes twice; a parameter's name is no argument (the error gives the
+ *                                  nearest ones)
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_create(
     const cohort_symbol *symbol, const cohort_context *contexts, size_t num_contexts, int64_t batch_size,

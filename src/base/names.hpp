@@ -15,6 +15,10 @@ inline bool ends_with(std::string_view name, std::string_view end) {
 // The index of the first entry equal to `name`, or -1.
 int index_of(const std::vector<std::string> &names, const std::string &name);
 
+// Up to three of the known names that differ least from one which is not among them, for messages: "; the nearest name
+// is 'conv1_weight'". Empty if all differ too much.
+std::string nearest_words(const std::vector<std::string> &known, const std::string &name);
+
 // Throws kName listing the names that occur more than once; `what` says what the names are of: "arguments".
 void refuse_duplicates(const std::vector<std::string> &names, const char *what);
 

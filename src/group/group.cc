@@ -44,6 +44,7 @@ std::shared_ptr<Group> Group::create(const Symbol &symbol, const DataDescs &data
   std::shared_ptr<Group> group(new Group());
   group->impl_->options = options;
   group->impl_->prepare(symbol, data, labels);
+  if (!shared) group->impl_->check_unknown_names();  // buckets may have names of each other's
   group->impl_->bind(data, labels, shared);
   return group;
 }

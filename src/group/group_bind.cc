@@ -134,6 +134,22 @@ void Group::Impl::check_arg_names() const {
               "arg_names");
 }
 
+// GRP-07: names that have no effect are most often misspelt.
+void Group::Impl::check_unknown_names() const {
+  const auto check = [&](const char *list, const std::string &name, const std::vector<std::string> &known,
+                         const char *what) {
+    if (contains(known, name)) return;
+    const std::string found = text(list, ": '", name, "' is not among the ", what);
+    if (options.strict_names) throw Error(Code::kName, found + nearest_words(known, name), name);
+    log(LogLevel::kWarning, found + ", and is ignored" + nearest_words(known, name));
+  };
+  for (const std::string &name : options.param_names) check("param_names", name, arg_names, "arguments");
+  for (const std::string &name : options.fixed_param_names)
+    check("fixed_param_names", name, param_arg_names, "parameters");
+  for (const auto &[name, req] : options.grad_req.named) check("grad_req_names", name, arg_names, "arguments");
+  for (const auto &[name, dtype] : options.input_dtypes) check("input_dtype_names", name, arg_names, "arguments");
+}
+
 // GRQ-01..07.
 std::vector<GradReq> Group::Impl::resolve_grad_reqs(const GroupBinding &binding) const {
   const GradReq all = options.grad_req.all_or(GradReq::kWrite);

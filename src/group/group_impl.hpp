@@ -81,6 +81,7 @@ struct Group::Impl {
   void warn_of_missing_labels(const DataDescs &data, const DataDescs &labels) const;
   void refuse_if_managed(const char *call) const;
   void check_arg_names() const;
+  void check_unknown_names() const;
   std::vector<GradReq> resolve_grad_reqs(const GroupBinding &binding) const;
   std::shared_ptr<GroupBinding> describe(const DataDescs &data, const DataDescs &labels) const;
   void bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "base/processors.hpp"
 #include "base/signals.hpp"
 #include "device/trace.hpp"
@@ -206,7 +207,8 @@ void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool all
       if (index < 0 && allow_extra) continue;
       if (index < 0) {
         throw Error(Code::kName,
-                    text("'", entry.first, "' is not among the ", is_aux ? "auxiliary states" : "arguments"),
+                    text("'", entry.first, "' is not among the ", is_aux ? "auxiliary states" : "arguments",
+                         nearest_words(is_aux ? impl_->aux_names : impl_->arg_names, entry.first)),
                     entry.first);
       }
       if (!entry.second) throw Error(Code::kInvalidArgument, text("'", entry.first, "' has no array"), entry.first);

@@ -45,6 +45,7 @@ Manager::Manager(const Symbol &symbol, const DataDescs &data, const DataDescs &l
     log(LogLevel::kInfo, message);
   }
   GroupOptions main = group_options(options_);
+  main.strict_names = true;
   if (has_buckets()) main.bucket = *options_.default_bucket_key;
   main_ = Group::create(symbol, along_first_axis(data), along_first_axis(labels), main);
   if (has_buckets()) buckets_[*options_.default_bucket_key] = main_;

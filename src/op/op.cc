@@ -2,9 +2,9 @@
 #include "op/op.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 
+#include "base/names.hpp"
 #include "op/auxiliary_inputs.hpp"
 
 namespace cohort {
@@ -42,33 +42,10 @@ const Op *find_op(const std::string &name) { return op_registry().find(name); }
 
 namespace {
 
-// Edit distance of two words, ignoring case.
-size_t count_changes(const std::string &from, const std::string &to) {
-  std::vector<size_t> row(to.size() + 1);
-  for (size_t k = 0; k < row.size(); ++k) row[k] = k;
-  for (size_t i = 0; i < from.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t k = 0; k < to.size(); ++k) {
-      const bool same = std::tolower((unsigned char)(from[i])) == std::tolower((unsigned char)(to[k]));
-      const size_t replaced = diagonal + (same ? 0 : 1);
-      diagonal = row[k + 1];
-      row[k + 1] = std::min({replaced, row[k] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 std::string no_operator(const std::string &name) {
-  std::string nearest;
-  size_t fewest = std::min<size_t>(name.size(), 64) / 3 + 1;  // names that differ more are not suggested
-  for (const auto &known : op_registry().names()) {
-    if (known.first.size() > name.size() + fewest || name.size() > known.first.size() + fewest) continue;
-    const size_t changes = count_changes(name, known.first);
-    if (changes < fewest) nearest = known.first, fewest = changes;
-  }
-  const std::string missing = text("no operator is named '", name, "'");
-  return nearest.empty() ? missing : text(missing, "; the nearest name is '", nearest, "'");
+  std::vector<std::string> known;
+  for (const auto &entry : op_registry().names()) known.push_back(entry.first);
+  return text("no operator is named '", name, "'", nearest_words(known, name));
 }
 
 std::string print_number(double value) {  // 1073741824, 0.5: the shortest exact form

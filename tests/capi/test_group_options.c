@@ -595,9 +595,63 @@ static void groups_of_nodes_go_where_each_device_has_them(void **state) {
   assert_null(group);
 }
 
+static char warned[4][200];
+static size_t num_warned;
+
+static void note_warning(int32_t level, const char *message, void *user_data) {
+  (void)user_data;
+  if (level != COHORT_LOG_WARNING || num_warned == COUNT(warned)) return;
+  strncpy(warned[num_warned++], message, sizeof(warned[0]) - 1);
+}
+
+/* GRP-07: names that have no effect are told with the nearest ones, as a warning or, with strict_names, an error. */
+static void misspelt_names_are_told(void **state) {
+  static const char *const fixed[] = {"fc_wieght"}, *const types[] = {"dato"}, *const requests[] = {"fc_bais"},
+                           *const words[] = {"null"};
+  static const int32_t dtypes[] = {COHORT_DTYPE_FLOAT32};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *group = NULL, *other;
+
+  (void)state;
+  num_warned = 0;
+  options.log = note_warning;
+  options.fixed_param_names = fixed;
+  options.num_fixed_param_names = 1;
+  options.input_dtype_names = types;
+  options.input_dtypes = dtypes;
+  options.num_input_dtypes = 1;
+  options.grad_req_names = requests;
+  options.grad_req_list = words;
+  options.num_grad_reqs = 1;
+  group =
+      bind_for_training(linear("2"), 1, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight", "fc_w"), &options);
+  assert_int_equal(num_warned, 4);
+  assert_string_equal(warned[0], "param_names: 'fc_w' is not among the arguments, and is ignored");
+  assert_string_equal(warned[1],
+                      "fixed_param_names: 'fc_wieght' is not among the parameters, and is ignored; the nearest name is "
+                      "'fc_weight'");
+  assert_non_null(strstr(warned[2], "grad_req_names: 'fc_bais' is not among the arguments"));
+  assert_non_null(strstr(warned[3],
+                         "input_dtype_names: 'dato' is not among the arguments, and is ignored; the nearest "
+                         "name is 'data'"));
+  options.shared_group = group; /* a bucket */
+  other =
+      bind_for_training(linear("2"), 1, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight", "fc_w"), &options);
+  assert_int_equal(num_warned, 4);
+  cohort_group_free(other);
+  cohort_group_free(group);
+
+  options.shared_group = NULL;
+  options.strict_names = 1;
+  fails(try_bind(&other, linear("2"), 1, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options),
+        COHORT_ERROR_NAME,
+        "fixed_param_names: 'fc_wieght' is not among the parameters; the nearest name is 'fc_weight'");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_group_keeps_the_symbol_as_it_was),
+      TEST(misspelt_names_are_told),
       TEST(parameters_have_the_order_of_the_arguments),
       TEST(given_argument_names_are_the_symbols),
       TEST(gradients_are_for_training),

@@ -85,6 +85,18 @@ class Training(Case):
                 with trained(3, again, num_contexts, **given) as rest:
                     self.assertEqual(expected, bits(rest), f"{name} on {num_contexts}")
 
+    def test_misspelt_and_extra_names_are_refused(self):
+        data, label = clouds()
+        batches = NDArrayIter(data, label, batch_size=30, label_name="softmax_label")
+        with self.raises(cohort.UnknownNameError, "fixed_param_names: 'fc_1_weight' .* nearest name is 'fc_weight'"):
+            cohort.fit(mlp(), batches, fixed_param_names=["fc_1_weight"])
+        with cohort.fit(mlp(), batches) as fitted:
+            args, aux = fitted.get_params()
+        args["old_weight"] = args["fc_weight"]
+        with self.raises(cohort.UnknownNameError, "'old_weight' is not among the arguments"):
+            cohort.fit(mlp(), batches, arg_params=args, aux_params=aux)
+        cohort.fit(mlp(), batches, arg_params=args, aux_params=aux, allow_extra=True).close()
+
     def test_a_random_state_is_read_and_set(self):
         batches = NDArrayIter(np.ones((4, 8)), np.zeros(4), batch_size=4)
         group = cohort.executor_group.DataParallelExecutorGroup(

@@ -438,4 +438,5 @@ class cohort_group_options(Structure):
         ("tf32", c_int32),
         ("recompute", c_int32),
         ("keep_device_aux", c_int32),
+        ("strict_names", c_int32),
     ]

@@ -333,6 +333,7 @@ class DataParallelExecutorGroup(GroupBase):
         tf32: bool = False,
         recompute: bool = False,
         keep_device_aux: bool = False,
+        strict_names: bool = False,
     ) -> None:
         """The first parameters are those of MXNet's class; ``param_names`` None means all arguments but data, labels
         and states.
@@ -343,7 +344,8 @@ class DataParallelExecutorGroup(GroupBase):
         multiplied by this factor, which :meth:`update` divides out. It halves when a gradient is infinite or NaN, and
         that update is skipped; it doubles after ``loss_scale_window`` good updates (0: 2000). ``arg_params`` and
         ``aux_params``, for inference: the group uses these arrays on all devices, without a copy. ``keep_device_aux``:
-        the optimizer saves the moving statistics of each device, which :meth:`resume` sets.
+        the optimizer saves the moving statistics of each device, which :meth:`resume` sets. ``strict_names``: names of
+        parameters, requests and input types that would be ignored with a warning are errors.
         """
         self.for_training = bool(to_bool(for_training, "for_training"))
         self.inputs_need_grad = bool(to_bool(inputs_need_grad, "inputs_need_grad"))
@@ -358,6 +360,7 @@ class DataParallelExecutorGroup(GroupBase):
             set_loss_scale_options(options, loss_scale, loss_scale_window)
             options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
             options.keep_device_aux = to_bool(keep_device_aux, "keep_device_aux")
+            options.strict_names = to_bool(strict_names, "strict_names")
             return [
                 set_work(
                     options,

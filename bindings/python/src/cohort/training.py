@@ -94,11 +94,13 @@ def fit(
     tf32: bool = False,
     recompute: bool = False,
     keep_device_aux: bool = False,
+    allow_extra: bool = False,
 ) -> Fitted:
     """Trains a network on an iterator such as :class:`cohort.NDArrayIter`. Batches may be of several lengths.
 
     ``callbacks`` are functions of a :class:`Progress`, called at the end of each epoch, or :class:`Callback` objects.
-    Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer. ``rescale_grad`` is 1
+    Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer; those that the
+    network does not have are errors, or ignored with ``allow_extra``. ``rescale_grad`` is 1
     / batch size unless ``optimizer_params`` contains it. Precision, ``loss_scale``, ``gradient_sum_dtype``,
     ``backward_once``, ``recompute``, ``tf32`` and ``keep_device_aux`` are those of :class:`DataParallelExecutorGroup`.
 
@@ -131,12 +133,13 @@ def fit(
         tf32=tf32,
         recompute=recompute,
         keep_device_aux=keep_device_aux,
+        strict_names=True,
     )
     try:
         if arg_params is None or allow_missing:
             group.init_params(Uniform(seed=seed) if initializer is None else initializer)
         if arg_params is not None:
-            group.assign_params(arg_params, aux_params, allow_missing)
+            group.assign_params(arg_params, aux_params, allow_missing, allow_extra)
         settings: Dict[str, Any] = {"rescale_grad": 1.0 / (group.batch_size or 1), **dict(optimizer_params or {})}
         rule = create_optimizer(optimizer, **settings) if isinstance(optimizer, str) else create_optimizer(optimizer)
         rule.use_symbol(symbol)

@@ -73,7 +73,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.backward_once as *const _ as usize - start, 208);
     assert_eq!(&zero.tf32 as *const _ as usize - start, 212);
     assert_eq!(&zero.recompute as *const _ as usize - start, 216);
-    assert_eq!(std::mem::size_of::<cohort_group_options>(), 344);
+    assert_eq!(std::mem::size_of::<cohort_group_options>(), 352);
     let zero: cohort_group_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -121,6 +121,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.tf32 as *const _ as usize - start, 332);
     assert_eq!(&zero.recompute as *const _ as usize - start, 336);
     assert_eq!(&zero.keep_device_aux as *const _ as usize - start, 340);
+    assert_eq!(&zero.strict_names as *const _ as usize - start, 344);
     assert_eq!(std::mem::size_of::<cohort_invoke_options>(), 32);
     let zero: cohort_invoke_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

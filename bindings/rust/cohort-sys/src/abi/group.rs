@@ -61,7 +61,7 @@ pub struct cohort_group_options {
     pub num_slices: usize,
     /// 1: gradients of the data too
     pub inputs_need_grad: cohort_bool,
-    /// parameters without gradient; unknown names are ignored
+    /// parameters without gradient; for unknown names see strict_names
     pub fixed_param_names: *const *const c_char,
     pub num_fixed_param_names: usize,
     /// "null", "write" or "add" for all parameters; NULL: see the next three
@@ -129,6 +129,8 @@ pub struct cohort_group_options {
     pub recompute: cohort_bool,
     /// 1: cohort_optimizer_save_states() saves each device's own auxiliary states, such as the moving statistics of BatchNorm, with the states of the optimizer that updates this group, and cohort_group_resume() sets them. 0: of several devices only their mean is kept, which cohort_group_get_params() gives.
     pub keep_device_aux: cohort_bool,
+    /// 1: a name in param_names, fixed_param_names, grad_req_names or input_dtype_names that would be ignored is COHORT_ERROR_NAME, and the error gives the nearest names. 0: a message of level warning says so, unless there is a shared_group, as buckets may have other parameters.
+    pub strict_names: cohort_bool,
 }
 
 extern "C" {
@@ -229,14 +231,15 @@ extern "C" {
     /// - `contexts`: num_contexts of them, at least 1. The same one twice gives two executors.
     /// - `data`: Descriptors of the data of the whole batch, at least one. Each name is an argument.
     /// - `label`: may be NULL. The same for labels; NULL or empty: none. Label arguments are then like any other.
-    /// - `param_names`: may be NULL. The parameters. Names that are not arguments are ignored. NULL with num_param_names 0: all arguments except data, labels (also those of losses that have no descriptor) and states.
+    /// - `param_names`: may be NULL. The parameters. Names that are not arguments: see strict_names. NULL with num_param_names 0: all arguments except data, labels (also those of losses that have no descriptor) and states.
     /// - `for_training`: 0: no gradients at all, whatever the options say; 1: as they say.
     /// - `options`: may be NULL. NULL: all defaults.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_INVALID_ARGUMENT  no context or no data; a slice would be empty; a count or word in the options
     ///   COHORT_ERROR_NAME              a descriptor's or state's name is no argument or comes twice; two arguments or two
-    ///                                  auxiliary states have one name; shared_group lacks a parameter
+    ///                                  auxiliary states have one name; shared_group lacks a parameter; with strict_names a
+    ///                                  name that would be ignored
     ///   COHORT_ERROR_SHAPE             descriptors with other batch sizes; shapes that contradict (the error names the
     ///                                  node) or cannot be inferred (it lists the arguments); other shapes than
     ///                                  shared_group's

@@ -496,6 +496,7 @@ our %STRUCTS = (
         sint32 => 'tf32',
         sint32 => 'recompute',
         sint32 => 'keep_device_aux',
+        sint32 => 'strict_names',
     ],
     cohort_invoke_options => [
         size_t => 'struct_size',

@@ -195,6 +195,7 @@ object DataParallelExecutorGroup {
     private var sharedGroup: Option[DataParallelExecutorGroup] = None
     private var inputTypes = Map.empty[String, DType]
     private var fixedParamNames = Set.empty[String]
+    private var strictNames = false
     private var gradReq: GradReq = null
     private var stateNames = IndexedSeq.empty[String]
     private var rounding = Rounding.HalfUp
@@ -234,6 +235,9 @@ object DataParallelExecutorGroup {
       set { this.inputTypes = Option(inputTypes).getOrElse(Map.empty) }
     def setFixedParamNames(fixedParamNames: Set[String]): Builder =
       set { this.fixedParamNames = Option(fixedParamNames).getOrElse(Set.empty) }
+
+    /** Whether names of parameters, requests and input types that would be ignored with a warning are errors. */
+    def setStrictNames(strictNames: Boolean): Builder = set { this.strictNames = strictNames }
 
     /** Requests by name, over "write" for parameters, and for data with `setInputsNeedGrad`. */
     def setGradReq(gradReq: Map[String, String]): Builder =
@@ -331,6 +335,7 @@ object DataParallelExecutorGroup {
       options.inputs_need_grad = Native.bool(inputsNeedGrad)
       options.fixed_param_names = Native.texts(fixedParamNames, "fixedParamNames")
       options.num_fixed_param_names = fixedParamNames.size
+      options.strict_names = if (strictNames) 1 else 0
       val (word, list, names, num) = Fields.gradReq(gradReq)
       options.grad_req = word
       options.grad_req_list = list

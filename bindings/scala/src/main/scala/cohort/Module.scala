@@ -131,6 +131,7 @@ final class Module(
           .setForTraining(forTraining)
           .setInputsNeedGrad(inputsNeedGrad)
           .setFixedParamNames(fixedParamNames)
+          .setStrictNames(true)
           .setGradReq(gradReq)
           .setRounding(Rounding.HalfEven)
           .setLogger(logger)
@@ -149,15 +150,16 @@ final class Module(
   // ---- parameters
 
   /** Fills all parameters with an initializer, then sets the given ones; with `allowMissing` the others keep their
-   * initial values.
+    * initial values, with `allowExtra` those that the network does not have are ignored.
     */
   def initParams(
       initializer: Initializer,
       argParams: Map[String, NDArray] = null,
       auxParams: Map[String, NDArray] = null,
-      allowMissing: Boolean = false): Unit = {
+      allowMissing: Boolean = false,
+      allowExtra: Boolean = false): Unit = {
     if (argParams == null || allowMissing) execGroup.initParams(initializer)
-    if (argParams != null) execGroup.assignParams(argParams, auxParams, allowMissing)
+    if (argParams != null) execGroup.assignParams(argParams, auxParams, allowMissing, allowExtra)
     hasParams = true
   }
 

@@ -79,7 +79,8 @@ public final class CohortGroup {
      * Returns: NULL, or
      *   COHORT_ERROR_INVALID_ARGUMENT  no context or no data; a slice would be empty; a count or word in the options
      *   COHORT_ERROR_NAME              a descriptor's or state's name is no argument or comes twice; two arguments or two
-     *                                  auxiliary states have one name; shared_group lacks a parameter
+     *                                  auxiliary states have one name; shared_group lacks a parameter; with strict_names a
+     *                                  name that would be ignored
      *   COHORT_ERROR_SHAPE             descriptors with other batch sizes; shapes that contradict (the error names the
      *                                  node) or cannot be inferred (it lists the arguments); other shapes than
      *                                  shared_group's
@@ -89,7 +90,7 @@ public final class CohortGroup {
      * @param contexts num_contexts of them, at least 1. The same one twice gives two executors.
      * @param data Descriptors of the data of the whole batch, at least one. Each name is an argument.
      * @param label may be NULL. The same for labels; NULL or empty: none. Label arguments are then like any other.
-     * @param param_names may be NULL. The parameters. Names that are not arguments are ignored. NULL with num_param_names 0: all arguments except data, labels (also those of losses that have no descriptor) and states.
+     * @param param_names may be NULL. The parameters. Names that are not arguments: see strict_names. NULL with num_param_names 0: all arguments except data, labels (also those of losses that have no descriptor) and states.
      * @param for_training 0: no gradients at all, whatever the options say; 1: as they say.
      * @param options may be NULL. NULL: all defaults.
      */

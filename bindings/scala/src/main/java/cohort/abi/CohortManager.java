@@ -59,13 +59,14 @@ public final class CohortManager {
      * Returns: NULL, or what cohort_group_create() returns, and
      *   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
      *                                  num_contexts
-     *   COHORT_ERROR_NAME              a bucket key comes twice
+     *   COHORT_ERROR_NAME              a bucket key comes twice; a parameter's name is no argument (the error gives the
+     *                                  nearest ones)
      * @param symbol The symbol of the default bucket. Memory is used best if that is the largest bucket.
      * @param contexts num_contexts of them, at least 1. The same one twice gives two executors.
      * @param batch_size Samples of every batch, at least 1.
      * @param data Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0, whatever their layout; the length there is not read.
      * @param label may be NULL. The same for labels; NULL or empty: none.
-     * @param param_names may be NULL. As for cohort_group_create(), for each bucket. The parameters. Names that are not arguments are ignored. NULL with num_param_names 0: all arguments except data, labels (also those of losses that have no descriptor) and states.
+     * @param param_names may be NULL. As for cohort_group_create(), for each bucket. Each is an argument of this symbol. The parameters. Names that are not arguments: see strict_names. NULL with num_param_names 0: all arguments except data, labels (also those of losses that have no descriptor) and states.
      * @param options may be NULL. NULL: all defaults.
      */
     public static native long cohort_manager_create(long symbol, Structs.Context contexts, long num_contexts, long batch_size, long data, long label, Pointer param_names, long num_param_names, Structs.ManagerOptions options, long[] out_manager);

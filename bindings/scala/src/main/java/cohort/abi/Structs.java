@@ -159,7 +159,7 @@ public final class Structs {
     }
 
     /** Settings of a group that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration", "backward_once", "arg_params", "aux_params", "gradient_sum_dtype", "tf32", "recompute", "keep_device_aux"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration", "backward_once", "arg_params", "aux_params", "gradient_sum_dtype", "tf32", "recompute", "keep_device_aux", "strict_names"})
     public static class GroupOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -175,7 +175,7 @@ public final class Structs {
         public long num_slices;
         /** 1: gradients of the data too */
         public int inputs_need_grad;
-        /** parameters without gradient; unknown names are ignored */
+        /** parameters without gradient; for unknown names see strict_names */
         public Pointer fixed_param_names;
         public long num_fixed_param_names;
         /** "null", "write" or "add" for all parameters; NULL: see the next three */
@@ -257,6 +257,10 @@ public final class Structs {
          * 1: cohort_optimizer_save_states() saves each device's own auxiliary states, such as the moving statistics of BatchNorm, with the states of the optimizer that updates this group, and cohort_group_resume() sets them. 0: of several devices only their mean is kept, which cohort_group_get_params() gives.
          */
         public int keep_device_aux;
+        /**
+         * 1: a name in param_names, fixed_param_names, grad_req_names or input_dtype_names that would be ignored is COHORT_ERROR_NAME, and the error gives the nearest names. 0: a message of level warning says so, unless there is a shared_group, as buckets may have other parameters.
+         */
+        public int strict_names;
     }
 
     /** Settings of one application of an operator. Zero in any field means its default. */

@@ -68,7 +68,7 @@ final class Sweep {
         Check.offset(new Structs.ExecutorOptions(), "backward_once", 208);
         Check.offset(new Structs.ExecutorOptions(), "tf32", 212);
         Check.offset(new Structs.ExecutorOptions(), "recompute", 216);
-        Check.size(new Structs.GroupOptions(), 344);
+        Check.size(new Structs.GroupOptions(), 352);
         Check.offset(new Structs.GroupOptions(), "struct_size", 0);
         Check.offset(new Structs.GroupOptions(), "workload", 8);
         Check.offset(new Structs.GroupOptions(), "num_workloads", 16);
@@ -114,6 +114,7 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "tf32", 332);
         Check.offset(new Structs.GroupOptions(), "recompute", 336);
         Check.offset(new Structs.GroupOptions(), "keep_device_aux", 340);
+        Check.offset(new Structs.GroupOptions(), "strict_names", 344);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
