@@ -17,8 +17,9 @@ PoolingWindow pooling_window(const PoolingAttrs &a, const Shape &data) {
 OpBuilder<PoolingAttrs> &define_pooling(OpBuilder<PoolingAttrs> &op) {
   using A = PoolingAttrs;
   return op.attr(&A::kernel, "kernel", Tuple(), "Window size: (w,), (h, w) or (d, h, w).")
-      .choice(&A::pool_type, "pool_type", {{"avg", A::kAvg}, {"lp", A::kLp}, {"max", A::kMax}, {"sum", A::kSum}},
-              A::kMax, "The function applied to each window.")
+      .choice(
+          &A::pool_type, "pool_type", {{"avg", A::kAvg}, {"lp", A::kLp}, {"max", A::kMax}, {"sum", A::kSum}}, A::kMax,
+          "The function applied to each window. The maximum of a window with a NaN is NaN, in training and inference.")
       .attr(&A::global_pool, "global_pool", false, "Whether a single window covers all spatial axes.")
       .ignored("cudnn_off", "boolean", "0", "Ignored.")
       .choice(&A::pooling_convention, "pooling_convention",
@@ -122,9 +123,10 @@ Gradient gradient() { return Gradient::by_kernel({0}, {0}, {0}).beside_forward()
 COHORT_OPERATOR(Pooling_v1, PoolingAttrs)
     .doc("Pooling of old files: means always divide by the kernel size.")
     .attr(&PoolingAttrs::kernel, "kernel", Tuple(), "Window size: (h, w) or (d, h, w).")
-    .choice(&PoolingAttrs::pool_type, "pool_type",
-            {{"avg", PoolingAttrs::kAvg}, {"max", PoolingAttrs::kMax}, {"sum", PoolingAttrs::kSum}}, PoolingAttrs::kMax,
-            "The function applied to each window.")
+    .choice(
+        &PoolingAttrs::pool_type, "pool_type",
+        {{"avg", PoolingAttrs::kAvg}, {"max", PoolingAttrs::kMax}, {"sum", PoolingAttrs::kSum}}, PoolingAttrs::kMax,
+        "The function applied to each window. The maximum of a window with a NaN is NaN, in training and inference.")
     .attr(&PoolingAttrs::global_pool, "global_pool", false, "Whether a single window covers all spatial axes.")
     .choice(&PoolingAttrs::pooling_convention, "pooling_convention",
             {{"full", PoolingAttrs::kFull}, {"valid", PoolingAttrs::kValid}}, PoolingAttrs::kValid,

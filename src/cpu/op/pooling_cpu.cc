@@ -4,6 +4,8 @@
 #include "kernels/pooling_windows.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 #include <type_traits>
 
 #include "cpu/dnnl_kernel.hpp"
@@ -316,11 +318,101 @@ std::optional<Problem> problem_of(const PoolingAttrs &a, const TensorSpec &data,
   return p;
 }
 
+// ---- NaN ------------------------------------------------------------------------------------------------------------
+
+// Whether there is a NaN among numbers whose bits these are: their exponents are full, and their fractions are not 0.
+template <typename Bits>
+struct FindNan {
+  static bool run(const Bits *x, int64_t count, Bits infinity) {
+    const Bits magnitude = Bits(Bits(~Bits(0)) >> 1);
+    Bits largest = 0;
+    for (int64_t i = 0; i < count; ++i) largest = std::max(largest, Bits(x[i] & magnitude));
+    return largest > infinity;
+  }
+};
+
+// Offsets of elements, by their indices, in the layout of a descriptor.
+class ElementOffsets {
+ public:
+  explicit ElementOffsets(const Desc &desc) : blocking_(blocking_of(desc)) {}
+  int64_t at(int64_t batch, int64_t channel, const Axes &place) const {
+    const size_t rank = blocking_.dims.size();
+    std::array<int64_t, 5> index{batch, channel};
+    std::copy(place.end() - int64_t(rank - 2), place.end(), index.begin() + 2);
+    int64_t offset = blocking_.offset, inner = 1;
+    for (size_t i = blocking_.inner_blocks.size(); i-- > 0;) {
+      int64_t &along = index[size_t(blocking_.inner_axes[i])];
+      offset += along % blocking_.inner_blocks[i] * inner;
+      along /= blocking_.inner_blocks[i];
+      inner *= blocking_.inner_blocks[i];
+    }
+    for (size_t a = 0; a < rank; ++a) offset += index[a] * blocking_.strides[a];
+    return offset;
+  }
+
+ private:
+  const Blocking blocking_;
+};
+
+// oneDNN's maximum of a window may leave a NaN out, depending on its place in the window. This looks for a NaN in the
+// data and, only if there is one, writes a NaN to the windows that have one.
+class NanOfWindows {
+ public:
+  NanOfWindows(const StepSpec &spec, const Desc &data, const Desc &result)
+      : windows_(pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[0].shape, spec.outputs[0].shape).windows),
+        dtype_(spec.inputs[0].dtype),
+        num_stored_(int64_t(data.get_size() / dtype_size(dtype_))),
+        data_(data),
+        result_(result) {}
+
+  void write(const Args &args, const Lane &lane) const {
+    if (dtype_ == Dtype::kFloat32) return write_as<uint32_t>(args, lane, 0x7f800000);
+    return write_as<uint16_t>(args, lane, 0x7f80);  // bfloat16
+  }
+
+ private:
+  template <typename Bits>
+  void write_as(const Args &args, const Lane &lane, Bits infinity) const {
+    const auto find_nan = best_version<FindNan<Bits>>();
+    const Bits *const x = static_cast<const Bits *>(args.inputs[0]);
+    std::atomic<bool> any{false};
+    parallel_for(lane, num_stored_, 16384, [&](int64_t begin, int64_t end) {
+      if (find_nan(x + begin, end - begin, infinity)) any.store(true, std::memory_order_relaxed);
+    });
+    if (!any) return;
+    Bits *const y = static_cast<Bits *>(args.outputs[0]);
+    const WindowGrid &w = windows_;
+    const Bits magnitude = Bits(Bits(~Bits(0)) >> 1), nan = Bits(infinity | (infinity >> 1));
+    parallel_for(lane, w.planes, 1, [&](int64_t first, int64_t last) {
+      for (int64_t plane = first; plane < last; ++plane) {
+        const int64_t batch = plane / w.channels, channel = plane % w.channels;
+        for (int64_t place = 0; place < w.out[0] * w.out[1] * w.out[2]; ++place) {
+          const WindowExtent window = window_at(w, place);
+          bool has_nan = false;
+          for (Axes at = window.begin; at[0] < window.end[0]; ++at[0])
+            for (at[1] = window.begin[1]; at[1] < window.end[1]; ++at[1])
+              for (at[2] = window.begin[2]; at[2] < window.end[2]; ++at[2])
+                has_nan |= Bits(x[data_.at(batch, channel, at)] & magnitude) > infinity;
+          const Axes to{place / (w.out[1] * w.out[2]), place / w.out[2] % w.out[1], place % w.out[2]};
+          if (has_nan) y[result_.at(batch, channel, to)] = nan;
+        }
+      }
+    });
+  }
+
+  const WindowGrid windows_;
+  const Dtype dtype_;
+  const int64_t num_stored_;  // padding included
+  const ElementOffsets data_, result_;
+};
+
 class PoolingForward final : public Kernel {
  public:
   using Pd = dnnl::pooling_forward::primitive_desc;
   PoolingForward(StepSpec &spec, const Problem &p, const Pd &pd, bool is_train, int num_threads)
       : problem_(p), pd_(pd), num_threads_(num_threads) {
+    if (p.alg == algorithm::pooling_max && dtype_is_float(spec.inputs[0].dtype))  // int8 has no NaN
+      nan_of_windows_.emplace(spec, pd.src_desc(), pd.dst_desc());
     std::vector<DnnlArg> operands = {{DNNL_ARG_SRC, pd.src_desc(), BufferRef::input(0)},
                                      {DNNL_ARG_DST, pd.dst_desc(), BufferRef::output(0)}};
     if (is_train && !is_empty(pd.workspace_desc())) {
@@ -334,6 +426,7 @@ class PoolingForward final : public Kernel {
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
     call_.run(args);
+    if (nan_of_windows_) nan_of_windows_->write(args, {num_threads_, nullptr});
   }
   const Problem &problem() const { return problem_; }
   const Pd &desc() const { return pd_; }
@@ -343,6 +436,7 @@ class PoolingForward final : public Kernel {
   const Pd pd_;
   const int num_threads_;
   DnnlCall call_;
+  std::optional<NanOfWindows> nan_of_windows_;
 };
 
 class PoolingBackward final : public Kernel {
