@@ -61,8 +61,8 @@
  *
  * Threads. Two threads may call the library at the same time if they work on different objects. All handles on one
  * object count as one, and so do executors and groups that share memory (shared_executor, shared_group, reshape,
- * buckets of a manager), and an executor and its group; reading arrays, symbols, descriptor lists and array lists from
- * several threads is allowed while none changes them. Executors that were merely bound to the same arrays are different
+ * buckets of a manager), and an executor and its group; metrics (metric.h) are an exception. Reading arrays, symbols,
+ * descriptor lists and array lists from several threads is allowed while none changes them. Executors that were merely bound to the same arrays are different
  * objects as long as nothing writes these arrays: so one set of parameters serves any number of threads, each with an
  * executor of its own for inference. An object is not tied to a thread. What other threads do changes no result. After
  * fork(), calls in the child return COHORT_ERROR_STATE for handles that were made before. They may be freed there, and

@@ -307,7 +307,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_forward(cohort_execut
  *
  * Steps may be repeated or skipped; each uses the current contents of its inputs. The first step after
  * cohort_executor_forward(), or after a backward pass with backward_once, also runs the steps before it. After all
- * steps, outputs are as after cohort_executor_forward(), and backward may follow.
+ * steps, outputs are as after cohort_executor_forward(), except for the rounding of operators that would have been
+ * fused, and backward may follow.
  *
  * If shapes of nodes depend on values: COHORT_ERROR_UNSUPPORTED.
  *

@@ -2,7 +2,8 @@
 /**
  * @file metric.h
  * Metrics: figures accumulated from labels and predictions, since the last reset, and (global) since the last full
- * reset.
+ * reset. Several threads may update, reset and read one metric, through whatever handles: each update counts. Children
+ * are added and names are set by one thread.
  */
 #ifndef COHORT_METRIC_H
 #define COHORT_METRIC_H

@@ -222,6 +222,7 @@ class CompositeMetric final : public Metric {
 
 void LeafMetric::update(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) {
   const MetricState update = measure(labels, preds);
+  const std::lock_guard<std::mutex> lock(mutex_);
   local_.reserve(update);
   global_.reserve(update);
   local_.merge(update);
@@ -238,11 +239,15 @@ void LeafMetric::set_names(std::vector<std::string> label_names, std::vector<std
 }
 
 void LeafMetric::reset() {
+  const std::lock_guard<std::mutex> lock(mutex_);
   local_ = MetricState();
   global_ = MetricState();
 }
 
-void LeafMetric::reset_local() { local_ = MetricState(); }
+void LeafMetric::reset_local() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  local_ = MetricState();
+}
 
 void LeafMetric::add(std::shared_ptr<Metric>) {
   throw Error(Code::kState, text("metric '", name_, "' is not composite: it cannot have children"), name_);
@@ -268,16 +273,19 @@ double LeafMetric::evaluate(const MetricState &state, size_t index) const {
 
 double LeafMetric::value(size_t index, bool global) const {
   check_index(index);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return evaluate(global ? global_ : local_, index);
 }
 
 MetricCounters LeafMetric::counters(size_t index, bool global) const {
   check_index(index);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return totals(global ? global_ : local_, index);
 }
 
 std::unique_ptr<Metric::Snapshot> LeafMetric::snapshot() const {
   auto copy = std::make_unique<LeafSnapshot>();
+  const std::lock_guard<std::mutex> lock(mutex_);
   copy->local = local_;
   copy->global = global_;
   return copy;
@@ -285,6 +293,7 @@ std::unique_ptr<Metric::Snapshot> LeafMetric::snapshot() const {
 
 void LeafMetric::restore(const Snapshot &snapshot) {
   const auto &copy = static_cast<const LeafSnapshot &>(snapshot);
+  const std::lock_guard<std::mutex> lock(mutex_);
   local_ = copy.local;
   global_ = copy.global;
 }

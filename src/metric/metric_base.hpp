@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,7 @@ class LeafMetric : public Metric {
  private:
   const std::string name_;
   std::vector<std::string> label_names_, output_names_;
+  mutable std::mutex mutex_;  // guards local_ and global_: handles of several threads may update one metric
   MetricState local_, global_;
 };
 

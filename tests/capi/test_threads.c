@@ -448,12 +448,49 @@ static void a_child_trains_anew_and_the_parent_goes_on(void **state) {
 
 #endif
 
+enum { kUpdates = 4000 };
+
+static void *update_metric(void *of) {
+  int i;
+
+  for (i = 0; i < kUpdates; ++i) {
+    cohort_ndarray *label = floats(SHAPE(1), FLOATS(0)), *pred = floats(SHAPE(1, 1), FLOATS(2));
+
+    ok(cohort_metric_update(of, &label, 1, &pred, 1));
+    cohort_ndarray_free(label);
+    cohort_ndarray_free(pred);
+  }
+  return NULL;
+}
+
+/* Two threads update one metric through two handles: no update is lost. */
+static void each_update_of_a_metric_counts(void **state) {
+  cohort_metric *metric = NULL, *whole = NULL, *again = NULL;
+  pthread_t other;
+  double sum = 0, num = 0;
+
+  (void)state;
+  ok(cohort_metric_create("loss", NULL, NULL, 0, &metric));
+  ok(cohort_metric_create("composite", NULL, NULL, 0, &whole));
+  ok(cohort_metric_add(whole, metric));
+  ok(cohort_metric_child(whole, 0, &again));
+  assert_int_equal(pthread_create(&other, NULL, update_metric, again), 0);
+  update_metric(metric);
+  assert_int_equal(pthread_join(other, NULL), 0);
+  ok(cohort_metric_counters(metric, 0, 1, &sum, &num));
+  assert_true(num == 2 * kUpdates && sum == 4 * kUpdates);
+  cohort_metric_free(metric);
+  cohort_metric_free(whole);
+  cohort_metric_free(again);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(threads_train_groups_of_their_own),
       TEST(eight_threads_infer_with_one_set_of_parameters),
       TEST(arrays_symbols_and_lists_are_read_by_several_threads),
       TEST(handles_go_from_thread_to_thread),
+      TEST(each_update_of_a_metric_counts),
 #ifndef UNDER_TSAN
       TEST(a_child_trains_anew_and_the_parent_goes_on),
 #endif
