@@ -85,7 +85,8 @@
  * outputs are bad.
  *
  * Callbacks run on the thread that made the call, while it is inside that call, and must not call the library with the
- * handle that the call works on, except where their comment allows it. They may free any handle, as garbage collectors
+ * handle that the call works on, except where their comment allows it; for a group or manager, by whatever handle, that
+ * is COHORT_ERROR_STATE. They may free any handle, as garbage collectors
  * do: the objects that the call works on live until it returns. A callback has to return: no exception, panic or
  * longjmp may pass through the library. `user_data` is passed on untouched and never read; it may hold a number instead
  * of an address.

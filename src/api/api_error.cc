@@ -91,6 +91,7 @@ CallScope::CallScope() noexcept : outer_(innermost) { innermost = this; }
 
 CallScope::~CallScope() {
   num_used_ = 0;
+  group_ = nullptr;
   for (bool more = !outer_; more;) {  // each may add more of the others
     more = end_removed();
     if (after_this_call.first) run(after_this_call.take()), more = true;
@@ -113,6 +114,15 @@ bool CallScope::used_by_outer_call(const void *handle) noexcept {
     if (std::find(scope->used_, end, handle) != end) return true;
   }
   return false;
+}
+
+void CallScope::use_group(const void *group) {
+  if (!innermost) return;
+  for (const CallScope *scope = innermost->outer_; scope; scope = scope->outer_) {
+    if (scope->group_ == group)
+      throw Error(Code::kState, "group: a callback cannot use the group whose call it runs in", "group");
+  }
+  innermost->group_ = group;
 }
 
 void run_inside_call(std::unique_ptr<HostCall> call) noexcept {

@@ -60,7 +60,11 @@ DescList to_desc_list(const DataDescs &descs) {
 
 namespace {
 
-Group &group_of(const cohort_group *group) { return *deref(group, "group").group; }
+Group &group_of(const cohort_group *group) {
+  Group &found = *deref(group, "group").group;
+  CallScope::use_group(&found);
+  return found;
+}
 
 cohort_descs *descs_handle(const DataDescs &descs) { return make_handle<cohort_descs>(to_desc_list(descs)); }
 

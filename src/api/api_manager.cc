@@ -8,7 +8,11 @@ using namespace cohort::api;
 
 namespace {
 
-Manager &manager_of(const cohort_manager *manager) { return *deref(manager, "manager").manager; }
+Manager &manager_of(const cohort_manager *manager) {
+  Manager &found = *deref(manager, "manager").manager;
+  CallScope::use_group(found.main().get());
+  return found;
+}
 
 std::map<std::string, Symbol> to_bucket_symbols(const cohort_manager_options &set) {
   const std::vector<std::string> keys = to_texts(set.bucket_keys, set.num_buckets, "bucket_keys");

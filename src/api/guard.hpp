@@ -30,11 +30,15 @@ class CallScope {
   // ends.
   static void note_used(const void *handle) noexcept;
   static bool used_by_outer_call(const void *handle) noexcept;
+  // Notes the group that the innermost call works on. kState if an outer call works on it, too: then a callback has
+  // made the call, in the middle of what the group is doing.
+  static void use_group(const void *group);
 
  private:
   static constexpr size_t kMostNoted = 8;  // beyond this number, everything that callbacks free counts as used
 
   CallScope *const outer_;
+  const void *group_ = nullptr;
   size_t num_used_ = 0;
   const void *used_[kMostNoted];
 };

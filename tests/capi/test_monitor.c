@@ -445,7 +445,7 @@ static int32_t runs_the_group(cohort_ndarray *array, cohort_arrays *values, void
   (void)array;
   (void)values;
   fails(cohort_group_forward(user_data, &data, 1, NULL, 0, 0), COHORT_ERROR_STATE,
-        "forward: the executor is in a pass already");
+        "a callback cannot use the group whose call it runs in");
   cohort_ndarray_free(data);
   return 1;
 }
@@ -485,11 +485,11 @@ static int32_t meddles(cohort_ndarray *array, cohort_arrays *values, void *user_
 
   ++self->num_calls;
   if (self->group) {
-    fails(cohort_group_set_monitor(self->group, NULL, NULL, 0), COHORT_ERROR_STATE, "in a pass already");
+    fails(cohort_group_set_monitor(self->group, NULL, NULL, 0), COHORT_ERROR_STATE, "a callback cannot use the group");
     if (self->num_calls == 1) /* the first device is in its pass */
       fails(cohort_executor_set_monitor(self->executor, NULL, NULL, 0), COHORT_ERROR_STATE, "in a pass already");
-    fails(cohort_group_reshape(self->group, data, label), COHORT_ERROR_STATE, "in a pass already");
-    fails(cohort_group_bind(self->group, data, label, NULL, 1), COHORT_ERROR_STATE, "in a pass already");
+    fails(cohort_group_reshape(self->group, data, label), COHORT_ERROR_STATE, "a callback cannot use the group");
+    fails(cohort_group_bind(self->group, data, label, NULL, 1), COHORT_ERROR_STATE, "a callback cannot use the group");
   }
   if (self->frees) {
     cohort_monitor_free(self->monitor); /* a second call does nothing */
@@ -531,10 +531,51 @@ static void a_statistic_cannot_change_what_it_watches(void **state) {
   cohort_group_free(group);
 }
 
+/* The callback of a group on two devices, which tries to use the group through another handle. */
+static void uses_the_group(const char *name, cohort_ndarray *array, void *user_data) {
+  cohort_group *const group = user_data;
+  cohort_ndarray *merged_array = NULL;
+  cohort_arrays *args = NULL, *aux = NULL;
+  size_t num = 0;
+
+  (void)name;
+  (void)array;
+  fails(cohort_group_num_contexts(group, &num), COHORT_ERROR_STATE, "a callback cannot use the group");
+  fails(cohort_group_copy_params(group, &args, &aux), COHORT_ERROR_STATE, "a callback cannot use the group");
+  fails(cohort_group_merged(group, COHORT_GROUP_OUTPUTS, 0, &merged_array), COHORT_ERROR_STATE, "a callback cannot");
+  fails(cohort_group_wait(group), COHORT_ERROR_STATE, "a callback cannot use the group");
+}
+
+/* A group is refused to the callbacks of its own calls, by whatever handle, and free for others. */
+static void a_callback_cannot_use_its_group(void **state) {
+  const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+  cohort_symbol *symbol = regression("1");
+  cohort_descs *data = desc("data", SHAPE(2, 2), NULL), *label = desc("label", SHAPE(2, 1), NULL);
+  cohort_manager *manager = NULL;
+  cohort_group *group = NULL, *again = NULL;
+
+  (void)state;
+  ok(cohort_manager_create(symbol, contexts, 2, 2, data, label, NULL, 0, NULL, &manager));
+  ok(cohort_manager_main_group(manager, &group));
+  ok(cohort_manager_main_group(manager, &again));
+  assert_ptr_not_equal(group, again);
+  ok(cohort_group_set_monitor(group, uses_the_group, again, 0));
+  pass(group);
+  ok(cohort_group_set_monitor(group, NULL, NULL, 0));
+  ok(cohort_group_wait(again));
+  cohort_group_free(group);
+  cohort_group_free(again);
+  cohort_manager_free(manager);
+  cohort_symbol_free(symbol);
+  cohort_descs_free(data);
+  cohort_descs_free(label);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_statistic_cannot_change_what_it_watches),
       TEST(a_statistic_cannot_run_what_it_watches),
+      TEST(a_callback_cannot_use_its_group),
       TEST(outputs_come_first_then_arguments_device_after_device),
       TEST(the_default_statistic_is_the_norm_over_the_root_of_the_size),
       TEST(a_pattern_is_anchored_or_not),
