@@ -1776,6 +1776,7 @@ struct GroupOptions {
   bool recompute = false;
   bool keep_device_aux = false;
   bool strict_names = false;
+  bool stop_if_not_finite = false;
 };
 
 namespace detail {
@@ -1838,6 +1839,7 @@ struct CGroupOptions {
     c.recompute = options.recompute;
     c.keep_device_aux = options.keep_device_aux;
     c.strict_names = options.strict_names;
+    c.stop_if_not_finite = options.stop_if_not_finite;
   }
   cohort_group_options c = COHORT_GROUP_OPTIONS_INIT;
   CStrings param_names, fixed_param_names;
@@ -2330,6 +2332,7 @@ struct MonitorOptions {
   bool monitor_all = false;
   StatisticFunction statistic;
   NameFilterFunction filter;
+  bool stop_if_not_finite = false;
 };
 
 /** An entry of a report. */
@@ -2351,6 +2354,7 @@ class Monitor : public Handle<cohort_monitor, cohort_monitor_free> {
     c.pattern_mode = options.pattern_mode;
     c.all_in_toc = options.all_in_toc;
     c.sort = options.sort;
+    c.stop_if_not_finite = options.stop_if_not_finite;
     c.monitor_all = options.monitor_all;
     c.statistic_user_data = detail::keep_closure(closures_, options.statistic);
     c.statistic = options.statistic ? call_statistic : nullptr;

@@ -162,12 +162,18 @@ typedef struct cohort_group_options {
      COHORT_ERROR_NAME, and the error gives the nearest names. 0: a message of level warning says so, unless there is a
      shared_group, as buckets may have other parameters. */
   cohort_bool strict_names;
+
+  /* 1: a pass fails with COHORT_ERROR_EXECUTION at the first output of an operator, or gradient of its inputs, that has
+     an infinity or a NaN; the error names it, and the rest of that device's pass does not run. For finding the layer
+     where numbers leave their range: nothing is fused, and passes wait for their work. */
+  cohort_bool stop_if_not_finite;
 } cohort_group_options;
 
-#define COHORT_GROUP_OPTIONS_INIT                                                                                     \
-  {                                                                                                                   \
-    sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0, 0, 0, 0 \
+#define COHORT_GROUP_OPTIONS_INIT                                                                                      \
+  {                                                                                                                    \
+    sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL,  \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0, 0, 0, 0, \
+        0                                                                                                              \
   }
 
 /** COHORT_GROUP_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct. */

@@ -70,10 +70,14 @@ typedef struct cohort_monitor_options {
 
   cohort_name_filter_fn filter; /* chooses the names to report; NULL: pattern does. Not both */
   void *filter_user_data;       /* passed to filter */
+
+  /* 1: a pass fails with COHORT_ERROR_EXECUTION at the first output or gradient with an infinity or a NaN, whatever
+     pattern and filter say. The error names it, and the rest of the pass does not run. */
+  cohort_bool stop_if_not_finite;
 } cohort_monitor_options;
 
 #define COHORT_MONITOR_OPTIONS_INIT \
-  { sizeof(cohort_monitor_options), NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL }
+  { sizeof(cohort_monitor_options), NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0 }
 
 /** COHORT_MONITOR_OPTIONS_INIT for callers without a C compiler; struct_size is that of the caller's struct. */
 COHORT_API void cohort_monitor_options_init(cohort_monitor_options *options, size_t struct_size);

@@ -129,6 +129,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   options.compute = to_compute_types(set);
   options.backward_once = to_bool(set.backward_once, "backward_once");
   options.recompute = to_bool(set.recompute, "recompute");
+  options.stop_if_not_finite = to_bool(set.stop_if_not_finite, "stop_if_not_finite");
   options.strict_names = to_bool(set.strict_names, "strict_names");
   options.keep_device_aux = to_bool(set.keep_device_aux, "keep_device_aux");
   options.loss_scale = to_loss_scale(set);

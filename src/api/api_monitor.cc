@@ -69,6 +69,7 @@ cohort_error *cohort_monitor_create(int64_t interval, const cohort_monitor_optio
     how.anchored = to_anchored(set.pattern_mode);
     how.pattern_of_toc = !to_bool(set.all_in_toc, "all_in_toc");
     how.sort = to_bool(set.sort, "sort");
+    how.stop_if_not_finite = to_bool(set.stop_if_not_finite, "stop_if_not_finite");
     how.filter = to_filter(set.filter, set.filter_user_data);
     how.statistic = to_statistic(set.statistic, set.statistic_user_data);
     MonitorObject object;

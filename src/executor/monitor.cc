@@ -33,6 +33,28 @@ std::string elements_text(const NDArray &array) {
 
 }  // namespace
 
+void refuse_not_finite(const std::string &name, const NDArray &array) {
+  if (!dtype_is_float(array.dtype())) return;
+  const NDArray wide = array.cast(Dtype::kFloat64).on_host();
+  wide.wait();
+  const double *const values = wide.data_as<double>();
+  int64_t num = 0, first = 0;
+  for (int64_t i = wide.size(); i-- > 0;) {
+    if (std::isfinite(values[i])) continue;
+    ++num;
+    first = i;
+  }
+  if (num == 0) return;
+  std::string place;
+  int64_t rest = first;
+  for (int axis = array.shape().rank(); axis-- > 0; rest /= array.shape()[axis])
+    place = std::to_string(rest % array.shape()[axis]) + (place.empty() ? "" : ", ") + place;
+  throw Error(Code::kExecution,
+              text("'", name, "': expected finite numbers, found ", num, " of ", wide.size(),
+                   " infinite or NaN, the first ", print_float(values[first]), " at (", place, ")"),
+              name);
+}
+
 std::string MonitorEntry::text() const {
   std::string result;
   for (const NDArray &value : values) result += elements_text(value) + "\t";
@@ -88,7 +110,9 @@ Monitor::Monitor(const MonitorOptions &options) : state_(std::make_shared<State>
 MonitorFunction Monitor::function() const {
   return [weak = std::weak_ptr<State>(state_)](const std::string &name, const NDArray &array) {
     const std::shared_ptr<State> state = weak.lock();
-    if (state && state->active && state->wants(name)) state->report(name, array, state->entries);
+    if (!state || !state->active) return;
+    if (state->options.stop_if_not_finite) refuse_not_finite(name, array);
+    if (state->wants(name)) state->report(name, array, state->entries);
   };
 }
 

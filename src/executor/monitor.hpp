@@ -14,11 +14,12 @@
 namespace cohort {
 
 struct MonitorOptions {
-  int64_t interval = 1;        // batches; at least 1
-  std::string pattern;         // regular expression (NamePattern) of the names to report; empty: all
-  bool anchored = true;        // it matches from the start of a name; else anywhere in it
-  bool pattern_of_toc = true;  // it also selects among arguments and auxiliary states
-  bool sort = false;           // by name; else in the order of execution
+  int64_t interval = 1;             // batches; at least 1
+  std::string pattern;              // regular expression (NamePattern) of the names to report; empty: all
+  bool anchored = true;             // it matches from the start of a name; else anywhere in it
+  bool pattern_of_toc = true;       // it also selects among arguments and auxiliary states
+  bool sort = false;                // by name; else in the order of execution
+  bool stop_if_not_finite = false;  // a pass fails at the first output or gradient with an infinity or a NaN
   // Decides whether to report an array of this name, instead of the pattern; empty: the pattern decides.
   std::function<bool(const std::string &name)> filter;
   // Computes the values reported for an array; empty: its Euclidean norm over the root of its size.
@@ -31,6 +32,9 @@ struct MonitorEntry {
   std::vector<NDArray> values;
   std::string text() const;  // each value followed by a tab; one of a single element as a number
 };
+
+// kExecution if a float array has an infinity or a NaN: how many, and where the first is.
+void refuse_not_finite(const std::string &name, const NDArray &array);
 
 class Monitor {
  public:

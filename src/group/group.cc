@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "executor/monitor.hpp"
 #include "group/group_impl.hpp"
 
 namespace cohort {
@@ -266,11 +267,24 @@ void Group::Impl::log(LogLevel level, const std::string &message) const {
   }
 }
 
+MonitorFunction Group::Impl::monitor_of(size_t device) const {
+  if (!options.stop_if_not_finite) return monitor;
+  return [device, then = monitor, several = num_devices() > 1](const std::string &name, const NDArray &array) {
+    try {
+      refuse_not_finite(name, array);
+    } catch (const Error &error) {
+      if (!several) throw;
+      throw Error(error.code(), text("device ", device, ": ", error.what()), error.subject());
+    }
+    if (then) then(name, array);
+  };
+}
+
 void Group::set_monitor(MonitorFunction function, bool all) {
   impl_->check_idle("set_monitor");
-  for (const auto &exec : impl_->current_binding->execs) exec->set_monitor(function, all);
   impl_->monitor = std::move(function);
   impl_->monitor_all = all;
+  for (size_t d = 0; d < num_devices(); ++d) executor(d)->set_monitor(impl_->monitor_of(d), all);
   impl_->monitor_ever = true;
 }
 

@@ -73,6 +73,7 @@ struct GroupOptions {
   bool managed = false;  // it is a bucket of a manager, which binds it: bind() and reshape() throw kState
   std::map<std::string, NDArray> given_params, given_aux;  // arrays to use as the group's own, for inference
   std::vector<std::string> arg_names;  // the argument names that the caller expects; empty: not checked
+  bool stop_if_not_finite = false;     // as MonitorOptions::stop_if_not_finite, in all passes
   bool strict_names = false;           // names that would be ignored are errors
   bool keep_device_aux = false;        // optimizers save each device's own auxiliary states
   std::string bucket;                  // of a manager; empty: none

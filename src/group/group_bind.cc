@@ -512,7 +512,8 @@ void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
 // Everything that can fail comes first.
 void Group::Impl::adopt(const std::shared_ptr<GroupBinding> &binding) {
   for (size_t d = 0; d < num_devices(); ++d) {
-    if (monitor || (current_binding && monitor_ever)) binding->execs[d]->set_monitor(monitor, monitor_all);
+    if (monitor || options.stop_if_not_finite || (current_binding && monitor_ever))
+      binding->execs[d]->set_monitor(monitor_of(d), monitor_all);
   }
   std::shared_ptr<Exchange> its_exchange = make_exchange(*binding);
   std::list<std::shared_ptr<GroupBinding>> latest{binding};

@@ -73,6 +73,7 @@ struct Group::Impl {
   bool has_forward = false, has_backward = false, last_is_train = false;
   size_t num_devices() const { return options.contexts.size(); }
   void log(LogLevel level, const std::string &message) const;
+  MonitorFunction monitor_of(size_t device) const;  // the function to install on an executor; null: none
   void check_list(GroupList list, size_t index, size_t num) const;
 
   // ---- group_bind.cc

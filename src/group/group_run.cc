@@ -179,7 +179,8 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   });
   // Buckets are known only for the usual program: a training pass without a monitor. If the layers of a device lie on
   // several contexts, these would have to wait for each other at the end of each bucket.
-  const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty() && !self.has_parts();
+  const bool in_buckets = self.last_is_train && !self.monitor && !self.options.stop_if_not_finite &&
+                          self.options.group2ctx.empty() && !self.has_parts();
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   self.has_backward = false;
   if (self.loss_scale && *self.gradient_scale != self.loss_scale->value) {

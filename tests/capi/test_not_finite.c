@@ -80,9 +80,76 @@ static void the_maximum_of_a_window_with_a_nan_is_nan(void **state) {
   }
 }
 
+/* ---- where a run stops ----------------------------------------------------------------------------------------- */
+
+/* exp of two dense layers of two rows; wide data leave the range of float32 in exp. */
+static cohort_group *bind_layers(size_t num_contexts, const cohort_group_options *options) {
+  cohort_symbol *symbol =
+      node("FullyConnected", "below", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(variable("data")));
+  cohort_group *group;
+
+  symbol = node("exp", "power", NO_ATTRS, INPUTS(symbol));
+  symbol = node("FullyConnected", "above", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(symbol));
+  group = bind_for_training(symbol, num_contexts, desc("data", SHAPE(2, 2), NULL), NULL,
+                            NAMES("below_weight", "above_weight"), options);
+  set_param(group, "below_weight", floats(SHAPE(2, 2), FLOATS(1, 0, 0, 1)));
+  set_param(group, "above_weight", floats(SHAPE(2, 2), FLOATS(1, 1, 1, 1)));
+  return group;
+}
+
+static cohort_ndarray *rows(float last) { return floats(SHAPE(2, 2), FLOATS(1, 2, 3, last)); }
+
+/* The first layer that is not finite is named, with its device; the group then goes on. */
+static void a_group_stops_where_numbers_leave_their_range(void **state) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *group;
+
+  (void)state;
+  options.stop_if_not_finite = 1;
+  group = bind_layers(1, &options);
+  fails(try_forward(group, rows(100), NULL, 1), COHORT_ERROR_EXECUTION,
+        "'power_output': expected finite numbers, found 1 of 4 infinite or NaN, the first inf at (1, 1)");
+  fails(try_forward(group, rows(NAN), NULL, 0), COHORT_ERROR_EXECUTION, "'below_output'");
+  forward(group, rows(1), NULL, 1);
+  fails(try_backward(group, floats(SHAPE(2, 2), FLOATS(INFINITY, 0, 0, 0))), COHORT_ERROR_EXECUTION,
+        "'above_backward_output");
+  forward(group, rows(1), NULL, 1);
+  backward(group, floats(SHAPE(2, 2), FLOATS(1, 0, 0, 1)));
+  ok(cohort_group_wait(group));
+  cohort_group_free(group);
+
+  group = bind_layers(2, &options);
+  fails(try_forward(group, rows(100), NULL, 1), COHORT_ERROR_EXECUTION, "device 1: 'power_output'");
+  cohort_group_free(group);
+}
+
+/* A monitor does the same between tic and toc, whatever its pattern. */
+static void a_monitor_stops_where_numbers_leave_their_range(void **state) {
+  cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
+  cohort_monitor *monitor = NULL;
+  cohort_group *group = bind_layers(1, NULL);
+  size_t num = 0;
+
+  (void)state;
+  options.stop_if_not_finite = 1;
+  options.pattern = "above";
+  ok(cohort_monitor_create(1, &options, &monitor));
+  ok(cohort_monitor_install_on_group(monitor, group));
+  forward(group, rows(100), NULL, 0);
+  ok(cohort_monitor_tic(monitor));
+  fails(try_forward(group, rows(100), NULL, 0), COHORT_ERROR_EXECUTION, "'power_output': expected finite numbers");
+  forward(group, rows(1), NULL, 0);
+  ok(cohort_monitor_toc(monitor, &num));
+  assert_int_equal(num, 2); /* above_output, above_weight */
+  cohort_monitor_free(monitor);
+  cohort_group_free(group);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(the_maximum_of_a_window_with_a_nan_is_nan),
+      TEST(a_group_stops_where_numbers_leave_their_range),
+      TEST(a_monitor_stops_where_numbers_leave_their_range),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

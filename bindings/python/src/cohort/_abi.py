@@ -388,6 +388,7 @@ class cohort_monitor_options(Structure):
         ("statistic_user_data", c_void_p),
         ("filter", cohort_name_filter_fn),
         ("filter_user_data", c_void_p),
+        ("stop_if_not_finite", c_int32),
     ]
 
 
@@ -439,4 +440,5 @@ class cohort_group_options(Structure):
         ("recompute", c_int32),
         ("keep_device_aux", c_int32),
         ("strict_names", c_int32),
+        ("stop_if_not_finite", c_int32),
     ]

@@ -334,6 +334,7 @@ class DataParallelExecutorGroup(GroupBase):
         recompute: bool = False,
         keep_device_aux: bool = False,
         strict_names: bool = False,
+        stop_if_not_finite: bool = False,
     ) -> None:
         """The first parameters are those of MXNet's class; ``param_names`` None means all arguments but data, labels
         and states.
@@ -345,7 +346,8 @@ class DataParallelExecutorGroup(GroupBase):
         that update is skipped; it doubles after ``loss_scale_window`` good updates (0: 2000). ``arg_params`` and
         ``aux_params``, for inference: the group uses these arrays on all devices, without a copy. ``keep_device_aux``:
         the optimizer saves the moving statistics of each device, which :meth:`resume` sets. ``strict_names``: names of
-        parameters, requests and input types that would be ignored with a warning are errors.
+        parameters, requests and input types that would be ignored with a warning are errors. ``stop_if_not_finite``: a pass
+        fails at the first output or gradient with an infinity or a NaN, and the error names it.
         """
         self.for_training = bool(to_bool(for_training, "for_training"))
         self.inputs_need_grad = bool(to_bool(inputs_need_grad, "inputs_need_grad"))
@@ -361,6 +363,7 @@ class DataParallelExecutorGroup(GroupBase):
             options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
             options.keep_device_aux = to_bool(keep_device_aux, "keep_device_aux")
             options.strict_names = to_bool(strict_names, "strict_names")
+            options.stop_if_not_finite = to_bool(stop_if_not_finite, "stop_if_not_finite")
             return [
                 set_work(
                     options,

@@ -31,13 +31,17 @@ class Monitor(Handle):
         pattern: str = ".*",
         sort: bool = False,
         monitor_all: bool = False,
+        stop_if_not_finite: bool = False,
     ) -> None:
+        """``stop_if_not_finite``: a pass fails at the first output or gradient with an infinity or a NaN, and the error
+        names it."""
         try:
             matches = re.compile(pattern).match
         except (re.error, TypeError) as error:
             raise InvalidArgumentError(f"pattern: expected a regular expression, found {describe(pattern)} ({error})")
         options = options_of(_abi.cohort_monitor_options, lib.cohort_monitor_options_init)
         options.sort, options.monitor_all = to_bool(sort, "sort"), to_bool(monitor_all, "monitor_all")
+        options.stop_if_not_finite = to_bool(stop_if_not_finite, "stop_if_not_finite")
         every = to_int(interval, "interval")
         callbacks = []
         if pattern != ".*":

@@ -122,6 +122,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.recompute as *const _ as usize - start, 336);
     assert_eq!(&zero.keep_device_aux as *const _ as usize - start, 340);
     assert_eq!(&zero.strict_names as *const _ as usize - start, 344);
+    assert_eq!(&zero.stop_if_not_finite as *const _ as usize - start, 348);
     assert_eq!(std::mem::size_of::<cohort_invoke_options>(), 32);
     let zero: cohort_invoke_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
@@ -169,7 +170,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.gradient_bytes as *const _ as usize - start, 32);
     assert_eq!(&zero.output_bytes as *const _ as usize - start, 40);
     assert_eq!(&zero.value_bytes as *const _ as usize - start, 48);
-    assert_eq!(std::mem::size_of::<cohort_monitor_options>(), 64);
+    assert_eq!(std::mem::size_of::<cohort_monitor_options>(), 72);
     let zero: cohort_monitor_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -182,6 +183,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.statistic_user_data as *const _ as usize - start, 40);
     assert_eq!(&zero.filter as *const _ as usize - start, 48);
     assert_eq!(&zero.filter_user_data as *const _ as usize - start, 56);
+    assert_eq!(&zero.stop_if_not_finite as *const _ as usize - start, 64);
     assert_eq!(std::mem::size_of::<cohort_reshape_options>(), 48);
     let zero: cohort_reshape_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

@@ -131,6 +131,8 @@ pub struct cohort_group_options {
     pub keep_device_aux: cohort_bool,
     /// 1: a name in param_names, fixed_param_names, grad_req_names or input_dtype_names that would be ignored is COHORT_ERROR_NAME, and the error gives the nearest names. 0: a message of level warning says so, unless there is a shared_group, as buckets may have other parameters.
     pub strict_names: cohort_bool,
+    /// 1: a pass fails with COHORT_ERROR_EXECUTION at the first output of an operator, or gradient of its inputs, that has an infinity or a NaN; the error names it, and the rest of that device's pass does not run. For finding the layer where numbers leave their range: nothing is fused, and passes wait for their work.
+    pub stop_if_not_finite: cohort_bool,
 }
 
 extern "C" {

@@ -67,6 +67,8 @@ pub struct cohort_monitor_options {
     pub filter: cohort_name_filter_fn,
     /// passed to filter
     pub filter_user_data: *mut c_void,
+    /// 1: a pass fails with COHORT_ERROR_EXECUTION at the first output or gradient with an infinity or a NaN, whatever pattern and filter say. The error names it, and the rest of the pass does not run.
+    pub stop_if_not_finite: cohort_bool,
 }
 
 extern "C" {

@@ -497,6 +497,7 @@ our %STRUCTS = (
         sint32 => 'recompute',
         sint32 => 'keep_device_aux',
         sint32 => 'strict_names',
+        sint32 => 'stop_if_not_finite',
     ],
     cohort_invoke_options => [
         size_t => 'struct_size',
@@ -553,6 +554,7 @@ our %STRUCTS = (
         opaque => 'statistic_user_data',
         opaque => 'filter',
         opaque => 'filter_user_data',
+        sint32 => 'stop_if_not_finite',
     ],
     cohort_reshape_options => [
         size_t => 'struct_size',

@@ -159,7 +159,7 @@ public final class Structs {
     }
 
     /** Settings of a group that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration", "backward_once", "arg_params", "aux_params", "gradient_sum_dtype", "tf32", "recompute", "keep_device_aux", "strict_names"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration", "backward_once", "arg_params", "aux_params", "gradient_sum_dtype", "tf32", "recompute", "keep_device_aux", "strict_names", "stop_if_not_finite"})
     public static class GroupOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -261,6 +261,10 @@ public final class Structs {
          * 1: a name in param_names, fixed_param_names, grad_req_names or input_dtype_names that would be ignored is COHORT_ERROR_NAME, and the error gives the nearest names. 0: a message of level warning says so, unless there is a shared_group, as buckets may have other parameters.
          */
         public int strict_names;
+        /**
+         * 1: a pass fails with COHORT_ERROR_EXECUTION at the first output of an operator, or gradient of its inputs, that has an infinity or a NaN; the error names it, and the rest of that device's pass does not run. For finding the layer where numbers leave their range: nothing is fused, and passes wait for their work.
+         */
+        public int stop_if_not_finite;
     }
 
     /** Settings of one application of an operator. Zero in any field means its default. */
@@ -365,7 +369,7 @@ public final class Structs {
      * times, and a character is `\x{263A}`, not `&#92;u263A`. A pattern has at most 64 KiB, and some MiB when compiled. Other
      * patterns are refused; hosts that need them use `filter`.
      */
-    @Structure.FieldOrder({"struct_size", "pattern", "pattern_mode", "all_in_toc", "sort", "monitor_all", "statistic", "statistic_user_data", "filter", "filter_user_data"})
+    @Structure.FieldOrder({"struct_size", "pattern", "pattern_mode", "all_in_toc", "sort", "monitor_all", "statistic", "statistic_user_data", "filter", "filter_user_data", "stop_if_not_finite"})
     public static class MonitorOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -387,6 +391,10 @@ public final class Structs {
         public Callbacks.NameFilterFn filter;
         /** passed to filter */
         public long filter_user_data;
+        /**
+         * 1: a pass fails with COHORT_ERROR_EXECUTION at the first output or gradient with an infinity or a NaN, whatever pattern and filter say. The error names it, and the rest of the pass does not run.
+         */
+        public int stop_if_not_finite;
     }
 
     /** Settings of a reshape. Zero in any field means its default. */

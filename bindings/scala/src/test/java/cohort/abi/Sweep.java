@@ -115,6 +115,7 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "recompute", 336);
         Check.offset(new Structs.GroupOptions(), "keep_device_aux", 340);
         Check.offset(new Structs.GroupOptions(), "strict_names", 344);
+        Check.offset(new Structs.GroupOptions(), "stop_if_not_finite", 348);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
@@ -156,7 +157,7 @@ final class Sweep {
         Check.offset(new Structs.MemoryInfo(), "gradient_bytes", 32);
         Check.offset(new Structs.MemoryInfo(), "output_bytes", 40);
         Check.offset(new Structs.MemoryInfo(), "value_bytes", 48);
-        Check.size(new Structs.MonitorOptions(), 64);
+        Check.size(new Structs.MonitorOptions(), 72);
         Check.offset(new Structs.MonitorOptions(), "struct_size", 0);
         Check.offset(new Structs.MonitorOptions(), "pattern", 8);
         Check.offset(new Structs.MonitorOptions(), "pattern_mode", 16);
@@ -167,6 +168,7 @@ final class Sweep {
         Check.offset(new Structs.MonitorOptions(), "statistic_user_data", 40);
         Check.offset(new Structs.MonitorOptions(), "filter", 48);
         Check.offset(new Structs.MonitorOptions(), "filter_user_data", 56);
+        Check.offset(new Structs.MonitorOptions(), "stop_if_not_finite", 64);
         Check.size(new Structs.ReshapeOptions(), 48);
         Check.offset(new Structs.ReshapeOptions(), "struct_size", 0);
         Check.offset(new Structs.ReshapeOptions(), "partial_shaping", 8);
