@@ -12,16 +12,16 @@ test 'an error is an object that reads as its message' => sub {    # ERR-01 to E
     eval { nd([[1, 2]])->reshape([3]) };
     my $error = $@;
     isa_ok($error, 'AI::Cohort::Error');
-    is("$error", $error->message);
+    is("$error", $error->message . " at $0 line " . $error->line . ".\n");
     is_deeply([$error->code, $error->class], [3, 'shape']);
     ok($error->is('shape') && $error->is(3) && !$error->is('name'));
     is($error->file, __FILE__);
     is($error->line, $line);
-    unlike("$error", qr/\n/);
+    unlike($error->message, qr/\n/);
     eval { mx->nd->load('nowhere.params') };
     is($@->subject, 'nowhere.params');
     eval { AI::Cohort::Error->throw(state => 'not now', 'clock') };
-    is_deeply([$@->class, $@->code, "$@", $@->subject], ['state', 5, 'not now', 'clock']);
+    is_deeply([$@->class, $@->code, $@->message, $@->subject], ['state', 5, 'not now', 'clock']);
 };
 
 test 'contexts are a type and a number' => sub {    # CTX-01 to CTX-03

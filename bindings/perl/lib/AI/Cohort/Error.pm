@@ -4,7 +4,7 @@ use strict;
 use warnings;
 use AI::Cohort::FFI::Declarations ();
 
-use overload '""' => sub { $_[0]{message} }, bool => sub {1}, fallback => 1;
+use overload '""' => sub { "$_[0]{message} at $_[0]{file} line $_[0]{line}.\n" }, bool => sub {1}, fallback => 1;
 
 my (%code_of, %class_of);    # "shape" => 3, and back
 for (grep {/^COHORT_ERROR_/} keys %AI::Cohort::FFI::Declarations::CONSTANTS) {
@@ -52,12 +52,13 @@ AI::Cohort::Error - the error of a failed call
         my $error = $@;
         die $error unless ref $error && $error->isa('AI::Cohort::Error');
         warn 'another batch size: ', $error->subject if $error->is('shape');
-        warn "$error\n";    # the message
+        warn $error;            # the message with the place, as any error of Perl
     };
 
 =head1 DESCRIPTION
 
-Every failed call of the library dies with such an object. As text it is its message. The objects that the call worked on stay
+Every failed call of the library dies with such an object. As text it is its message with the place in the
+program, as other errors of Perl: C<MESSAGE at FILE line N.> and a newline. The objects that the call worked on stay
 usable, as they were before the call.
 
 =head1 METHODS
@@ -93,6 +94,6 @@ Class method: dies with a new error.
 
 =head2 message and text
 
-C<"$error"> is C<< $error->message >>; the object is always true.
+C<"$error"> is C<< $error->message >>, then the place and a newline; the object is always true.
 
 =cut

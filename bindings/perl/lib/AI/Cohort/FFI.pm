@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use AI::Cohort::Error;
 use AI::Cohort::FFI::Declarations;
+use DynaLoader ();
 use FFI::CheckLib 0.25 ();
 use FFI::Platypus 2.00;
 use FFI::Platypus::Buffer qw(buffer_to_scalar scalar_to_pointer);
@@ -34,14 +35,18 @@ sub find_library {
         return $path if -e $path;
         AI::Cohort::Error->throw(io => "COHORT_LIB is '$place', and there is no library at $path", $path);
     }
-    my $found = FFI::CheckLib::find_lib(lib => 'cohort');
-    return $found if defined $found;
+    return FFI::CheckLib::find_lib(lib => 'cohort') // _cannot_load('libcohort.so', 'it is not where the linker looks');
+}
+
+sub _cannot_load {
+    my ($path, $reason) = @_;
     AI::Cohort::Error->throw(io =>
-          'libcohort.so is not installed where the linker looks; COHORT_LIB may name it or the folder it is in', 'libcohort.so');
+          "libcohort cannot be loaded; COHORT_LIB may name it or the folder it is in. Tried $path: $reason", $path);
 }
 
 die "AI::Cohort is for 64-bit systems\n" if length pack('J', 0) != 8;    # see struct()
 our $LIBRARY = find_library();
+DynaLoader::dl_load_file($LIBRARY, 0) or _cannot_load($LIBRARY, DynaLoader::dl_error());    # says what is missing
 my $ffi = FFI::Platypus->new(api => 2, lib => $LIBRARY);
 
 # The error that a callback died with, on its way through the library to the Perl call that it ran in.
