@@ -19,6 +19,11 @@ int index_of(const std::vector<std::string> &names, const std::string &name);
 // is 'conv1_weight'". Empty if all differ too much.
 std::string nearest_words(const std::vector<std::string> &known, const std::string &name);
 
+// "1 array", "2 arrays".
+inline std::string count_of(size_t num, const char *noun) {
+  return std::to_string(num) + " " + noun + (num == 1 ? "" : "s");
+}
+
 // Throws kName listing the names that occur more than once; `what` says what the names are of: "arguments".
 void refuse_duplicates(const std::vector<std::string> &names, const char *what);
 

@@ -85,7 +85,9 @@ std::string find_backend_file(const char *file) {
     const std::string path = folder + "/" + file;
     if (access(path.c_str(), F_OK) == 0) return path;
   }
-  throw Error(Code::kDevice, text(file, " was not found beside libcohort.so or in ", kBackendPath.name));
+  throw Error(Code::kDevice,
+              text(file, " was not found beside libcohort.so or in ", kBackendPath.name,
+                   "; the library's build makes it where it finds nvcc and cuBLASLt of the CUDA toolkit"));
 }
 
 BackendExports load_backend(const char *file) {

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/names.hpp"
 #include "base/processors.hpp"
+#include "device/device.hpp"
 #include "group/group_impl.hpp"
 #include "ndarray/name_allocation.hpp"
 
@@ -79,6 +80,8 @@ void Group::Impl::prepare(const Symbol &given, const DataDescs &data, const Data
   if (options.contexts.empty()) {
     throw Error(Code::kInvalidArgument, "contexts: expected at least one, found none", "contexts");
   }
+  for (const Context &context : options.contexts)  // before memory is asked for, whose errors name arrays
+    if (!context.on_host()) get_device(context);
   if (!options.slices.empty()) check_slices(options.slices, num_devices());
   symbol = given;
   graph = Graph(symbol);
@@ -245,6 +248,16 @@ DataDescs device_descs(const GroupBinding &binding, bool labels, size_t device) 
 }  // namespace
 
 // Shapes of the heads on each device, and their dtypes where they are known.
+// The part of the caller's arrays that a device has, for errors which tell the shapes of that part.
+std::string Group::Impl::words_of_slice(const GroupBinding &binding, size_t device) const {
+  const BatchSlice &slice = binding.slices[device];
+  std::string given;
+  for (const auto *descs : {&binding.data, &binding.labels})
+    for (const DataDesc &desc : *descs) given += text(given.empty() ? "" : ", ", "'", desc.name, "' ", desc.shape);
+  return text("; device ", device, " of ", num_devices(), " has samples ", slice.begin, " to ", slice.end - 1, " of ",
+              given);
+}
+
 std::vector<Shapes> Group::Impl::infer_heads(const GroupBinding &binding, std::vector<Dtype> *dtypes) const {
   std::vector<Shapes> heads(num_devices());
   std::map<int64_t, size_t> by_length;  // slices of one length have the same shapes
@@ -259,7 +272,12 @@ std::vector<Shapes> Group::Impl::infer_heads(const GroupBinding &binding, std::v
     for (bool labels : {false, true})
       for (const DataDesc &desc : device_descs(binding, labels, d)) shapes.emplace_back(desc.name, desc.shape);
     Inferred inferred;
-    infer_shapes(graph, shapes, &inferred);
+    try {
+      infer_shapes(graph, shapes, &inferred);
+    } catch (const Error &error) {
+      if (num_devices() == 1 || binding.slices.empty()) throw;
+      throw Error(error.code(), error.what() + words_of_slice(binding, d), error.subject());
+    }
     for (const Graph::Input &head : graph.heads) {
       heads[d].push_back(inferred.shapes[size_t(head.node)][size_t(head.index)]);
     }

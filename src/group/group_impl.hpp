@@ -89,6 +89,7 @@ struct Group::Impl {
   void reshape(const DataDescs &data, const DataDescs &labels);
   void adopt(const std::shared_ptr<GroupBinding> &binding);
   Dtype input_dtype(const DataDesc &desc, bool is_label) const;
+  std::string words_of_slice(const GroupBinding &binding, size_t device) const;
   std::vector<Shapes> infer_heads(const GroupBinding &binding, std::vector<Dtype> *dtypes) const;
   std::vector<std::vector<NDArray>> make_outputs(GroupBinding *binding, OutputPool *pool) const;
   void finish_merged(GroupBinding *binding) const;

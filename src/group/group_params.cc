@@ -383,7 +383,7 @@ void Group::set_states(const std::vector<std::vector<NDArray>> *states, const do
     const std::string &state = name(GroupList::kStates, s);
     if ((*states)[s].size() != num_devices()) {
       throw Error(Code::kInvalidArgument,
-                  text("num_devices: expected ", num_devices(), " arrays of state '", state,
+                  text("num_devices: expected ", count_of(num_devices(), "array"), " of state '", state,
                        "', one per context, found ", (*states)[s].size()),
                   state);
     }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "device/trace.hpp"
 #include "executor/invoke.hpp"
 #include "group/group_impl.hpp"
@@ -15,7 +16,7 @@ namespace {
 void check_count(const char *what, size_t expected, size_t found) {
   if (found == expected) return;
   throw Error(Code::kInvalidArgument,
-              text(what, ": expected ", expected, " arrays, one for each descriptor, found ", found), what);
+              text(what, ": expected ", count_of(expected, "array"), ", one for each descriptor, found ", found), what);
 }
 
 void check_arrays(const char *what, const DataDescs &descs, const std::vector<NDArray> &arrays) {
@@ -99,9 +100,10 @@ void Group::Impl::find_output_starts() {
 void Group::forward(const std::vector<NDArray> &data, const std::vector<NDArray> &labels, int is_train) {
   Impl &self = *impl_;
   if (self.resolve_train(is_train) && labels.empty() && !self.current_binding->labels.empty()) {
-    throw Error(Code::kInvalidArgument,
-                text("label: expected ", self.current_binding->labels.size(), " arrays to train with, found none"),
-                "label");
+    throw Error(
+        Code::kInvalidArgument,
+        text("label: expected ", count_of(self.current_binding->labels.size(), "array"), " to train with, found none"),
+        "label");
   }
   load(data, labels);
   run(is_train);
@@ -124,7 +126,8 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
   if (has_labels) check_devices("label", device_labels.size());
   if (self.resolve_train(is_train) && !has_labels && !binding.labels.empty()) {
     throw Error(Code::kInvalidArgument,
-                text("label: expected ", binding.labels.size(), " arrays to train with, found none"), "label");
+                text("label: expected ", count_of(binding.labels.size(), "array"), " to train with, found none"),
+                "label");
   }
   const auto cut = [&](const DataDescs &descs, const std::vector<int> &axes, size_t device) {
     return binding.slices.empty() ? descs : slice_descs(descs, axes, binding.slices[device]);

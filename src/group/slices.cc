@@ -107,6 +107,7 @@ std::vector<BatchSlice> split_batch(int64_t batch_size, const std::vector<double
     if (!std::isfinite(w)) fail("a workload is not finite", batch_size, num_devices, weights);
     if (!(w > 0)) fail("an empty split: a workload is not positive", batch_size, num_devices, weights);
   }
+  if (batch_size == 0) throw Error(Code::kInvalidArgument, "the batch is empty: expected at least one sample", "batch");
   if (batch_size < 1 || uint64_t(batch_size) < num_devices) {
     fail("an empty split: there are fewer samples than contexts", batch_size, num_devices, weights);
   }
@@ -169,7 +170,7 @@ std::vector<int> batch_axes(const DataDescs &descs, int64_t *batch_size) {
     }
     if (size < 1) {
       throw Error(Code::kInvalidArgument,
-                  text("'", desc.name, "': shape ", desc.shape, ": an empty split: a batch of ", size, " samples"),
+                  text("'", desc.name, "': expected at least one sample, found an empty batch of shape ", desc.shape),
                   desc.name);
     }
   }

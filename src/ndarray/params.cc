@@ -265,6 +265,7 @@ NamedArrays ParamsParser<Source>::load() {
   const auto magic = take<uint64_t>("the first number");
   if (magic != kFileMagic) {
     at_ = 0;
+    if (char(magic) == '{') fail("this is JSON, such as that of a symbol, not a .params file");
     fail(text("this is not a .params file: expected it to begin with ", kFileMagic, ", found ", magic));
   }
   take<uint64_t>("the second number");

@@ -233,7 +233,11 @@ Attrs Op::parse(const AttrMap &source, const Subgraphs &given) const {
 }
 
 void unify(Shape &shape, const Shape &known, const char *name) {
-  if (!shape.merge(known)) throw Error(Code::kShape, text(name, ": expected ", known, ", found ", shape), name);
+  if (shape.merge(known)) return;
+  const bool only_rank =
+      std::all_of(known.begin(), known.end(), [](int64_t length) { return length == Shape::kUnknown; });
+  const std::string expected = only_rank ? text(known.rank(), " axes") : text(known);
+  throw Error(Code::kShape, text(name, ": expected ", expected, ", found ", shape), name);
 }
 
 void unify(Dtype &dtype, Dtype known, const char *name) {

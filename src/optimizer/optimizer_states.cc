@@ -19,6 +19,7 @@
 // Nothing is taken from a file before all of it was read and checked.
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cmath>
 #include <cstring>
 
@@ -66,6 +67,27 @@ bool read_aux(const std::pair<std::string, NDArray> &entry, std::vector<NamedArr
   aux->resize(device + 1);
   aux->back().emplace_back(std::string(behind + 1, end), entry.second);
   return true;
+}
+
+// Says what "sgd/1/0" means: "sgd with momentum, without multi_precision".
+std::string kind_words(const std::string &kind) {
+  const size_t first = kind.find('/'), second = kind.find('/', first + 1);
+  if (second == std::string::npos) return "'" + kind + "'";
+  const std::string name = kind.substr(0, first), states = kind.substr(first + 1, second - first - 1);
+  std::string words = "'" + name + "'";
+  const OptimizerKind *const known = find_optimizer_kind(name);
+  if (known && known->ops.size() > 1) {
+    int fewest = INT_MAX;
+    for (const UpdateOp &op : known->ops) fewest = std::min(fewest, int(op.num_states));
+    const bool more = states != std::to_string(fewest);
+    const auto is_momentum = [](const auto &setting) { return std::strcmp(setting.first, "momentum") == 0; };
+    const bool by_momentum = std::any_of(known->settings.begin(), known->settings.end(), is_momentum);
+    if (by_momentum)
+      words += more ? " with momentum" : " without momentum";
+    else
+      words += " with " + states + (states == "1" ? " state" : " states") + " for each parameter";
+  }
+  return words + (kind.substr(second + 1) == "0" ? "" : " and multi_precision");
 }
 
 }  // namespace
@@ -150,8 +172,10 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
   if (version < kPlain || version > kTraining) reader.fail(text("expected version 1 to 4, found ", version));
   const std::string kind = reader.counted_words();
   if (kind != impl_->kind_text()) {
-    reader.fail(
-        text("expected states of '", impl_->kind_text(), "' (optimizer/states/multi_precision), found '", kind, "'"));
+    throw Error(Code::kFormat,
+                text(source, ": these states were saved by ", kind_words(kind), ", this optimizer is ",
+                     kind_words(impl_->kind_text())),
+                source);
   }
   const bool carries = version >= kCarrying;
   if (version != kTraining && carries != impl_->kind->has(OptimizerKind::kCarries)) {

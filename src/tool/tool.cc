@@ -55,12 +55,15 @@ int main(int argc, char **argv) {
   using namespace cohort::tool;
   const std::vector<std::string> words(argv + (argc > 0), argv + argc);
   const std::string who = words.empty() || words[0][0] == '-' ? "cohort" : "cohort " + printable(words[0]);
+  std::string help = "cohort";
+  for (const Command &command : commands())
+    if (!words.empty() && words[0] == command.name) help = who;
   try {
     const int status = run(words);
     finish_output();
     return status;
   } catch (const UsageError &error) {
-    std::fprintf(stderr, "%s: %s (see cohort --help)\n", who.c_str(), printable(error.what()).c_str());
+    std::fprintf(stderr, "%s: %s (see %s --help)\n", who.c_str(), printable(error.what()).c_str(), help.c_str());
     return 2;
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "%s: out of memory\n", who.c_str());

@@ -366,6 +366,7 @@ static void damage_is_named(void **state) {
   header(&file, 1);
   file.data[0] = 0x13;
   fails(cohort_arrays_load_memory(file.data, file.num, NULL, &arrays), COHORT_ERROR_FORMAT, "not a .params file");
+  fails(cohort_arrays_load_memory("{\"nodes\": []}", 13, NULL, &arrays), COHORT_ERROR_FORMAT, "this is JSON");
   header(&file, UINT64_MAX / 8);
   fails(cohort_arrays_load_memory(file.data, file.num, NULL, &arrays), COHORT_ERROR_FORMAT, "truncated");
   header(&file, 1);

@@ -451,7 +451,7 @@ static cohort_error *load_batch(world *w, const char *key, int64_t batch_size) {
     cohort_executor_simple_bind(w->symbol, &no_gpu, w->descs, NULL, OUT(executor)))                                  \
   X(EXECUTOR, OOM, "cpu(0)", "no memory for", grow(w))                                                               \
   X(EXECUTOR, EXEC, "LinearRegressionOutput 'lro'", "made to fail", fail_work(w))                                    \
-  X(GROUP, ARG, "data", "expected 1 arrays", cohort_group_load(w->group, NULL, 0, NULL, 0))                          \
+  X(GROUP, ARG, "data", "expected 1 array,", cohort_group_load(w->group, NULL, 0, NULL, 0))                          \
   X(GROUP, NAME, "strange", "'strange'", cohort_group_set_params(w->group, w->strange, NULL, 0))                     \
   X(GROUP, SHAPE_, "data", "expected shape (4, 2), found (2,)", cohort_group_load(w->group, &w->array, 1, NULL, 0))  \
   X(GROUP, DTYPE, "data", "expected the bound dtype float32, found float64", reshape_dtype(w))                       \

@@ -406,8 +406,27 @@ static void wrong_handles_are_refused(void **state) {
   cohort_group_free(NULL);
 }
 
+/* Errors of a device's part tell what the caller gave, too. */
+static void a_shape_that_does_not_fit_is_told_as_it_was_given(void **state) {
+  cohort_symbol *symbols[3];
+  cohort_group *group = NULL;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < 3; ++i)
+    symbols[i] = node("Convolution", "conv", ATTRS("kernel", "(3, 3)", "num_filter", "4"), INPUTS(variable("data")));
+  fails(try_bind(&group, symbols[0], 3, desc("data", SHAPE(13, 3, 8), NULL), NULL, NAMES("conv_weight"), NULL),
+        COHORT_ERROR_SHAPE, "data: expected 4 axes, found (4, 3, 8)");
+  fails(try_bind(&group, symbols[1], 3, desc("data", SHAPE(13, 3, 8), NULL), NULL, NAMES("conv_weight"), NULL),
+        COHORT_ERROR_SHAPE, "device 0 of 3 has samples 0 to 3 of 'data' (13, 3, 8)");
+  fails(try_bind(&group, symbols[2], 1, desc("data", SHAPE(0, 3, 8, 8), NULL), NULL, NAMES("conv_weight"), NULL),
+        COHORT_ERROR_INVALID_ARGUMENT,
+        "'data': expected at least one sample, found an empty batch of shape (0, 3, 8, 8)");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(a_shape_that_does_not_fit_is_told_as_it_was_given),
       TEST(the_batch_axis_is_where_n_stands),
       TEST(a_descriptor_is_float32_and_nchw_unless_told),
       TEST(a_batch_axis_beyond_the_shape_is_refused),

@@ -71,7 +71,7 @@ static void a_device_without_samples_is_refused(void **state) {
     refused(3, EQUAL(4), modes[i], "batch of 3 over 4 contexts with workloads [1, 1, 1, 1]: an empty split");
     refused(6, EQUAL(4), modes[i], "batch of 6 over 4 contexts with workloads [1, 1, 1, 1]: an empty split");
     refused(4, WORKLOAD(1e-9, 1), modes[i], "batch of 4 over 2 contexts with workloads [1e-09, 1]: an empty split");
-    refused(0, EQUAL(1), modes[i], "batch of 0 over 1 contexts");
+    refused(0, EQUAL(1), modes[i], "the batch is empty");
   }
   refused(2, WORKLOAD(1, 3), COHORT_ROUNDING_HALF_EVEN, "batch of 2 over 2 contexts with workloads [1, 3]");
   sizes_are(2, WORKLOAD(1, 3), COHORT_ROUNDING_HALF_UP, SIZES(1, 1)); /* 0.5 and 1.5, both rounded up */

@@ -309,7 +309,7 @@ static void a_bucket_that_cannot_be_made_is_not_kept(void **state) {
   descs = desc("data", SHAPE(5, 2), NULL);
   two[0] = two[1] = data; /* the symbol is valid, the batch is not: there is one descriptor */
   fails(cohort_manager_load_data_batch(manager, two, 2, NULL, 0, "3", descs, NULL), COHORT_ERROR_INVALID_ARGUMENT,
-        "expected 1 arrays");
+        "expected 1 array,");
   cohort_descs_free(descs);
   ok(cohort_manager_forward(manager, 0)); /* the current bucket stays */
   holds_free(output(manager), 12, 44, 76, 108, 140);

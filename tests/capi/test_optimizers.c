@@ -583,7 +583,7 @@ static void damaged_states_are_refused(void **state) {
       again[length] = (char)(again[length] ^ 0x5a);
       cohort_error_free(cohort_optimizer_load_states_memory(other, again, size));
     }
-    fails(cohort_optimizer_load_states_memory(other, bytes, size), COHORT_ERROR_FORMAT, "expected states of");
+    fails(cohort_optimizer_load_states_memory(other, bytes, size), COHORT_ERROR_FORMAT, "states were saved by");
     states_come_back(optimizer, bytes, size);
     cohort_ndarray_free(weight);
     cohort_optimizer_free(optimizer);
@@ -750,8 +750,33 @@ static void states_follow_to_other_contexts(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
+/* States of another rule are refused with what differs, in the words of the settings. */
+static void states_that_do_not_fit_are_told(void **state) {
+  const char *const key = "momentum", *const value = "0.9";
+  cohort_optimizer *with = NULL, *without = NULL, *adam = NULL;
+  char bytes[256];
+  size_t size = 0;
+
+  (void)state;
+  ok(cohort_optimizer_create("sgd", &key, &value, 1, &with));
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &without));
+  ok(cohort_optimizer_create("adam", NULL, NULL, 0, &adam));
+  ok(cohort_optimizer_save_states_memory(with, bytes, sizeof(bytes), &size));
+  fails(cohort_optimizer_load_states_memory(without, bytes, size), COHORT_ERROR_FORMAT,
+        "these states were saved by 'sgd' with momentum, this optimizer is 'sgd' without momentum");
+  fails(cohort_optimizer_load_states_memory(adam, bytes, size), COHORT_ERROR_FORMAT,
+        "saved by 'sgd' with momentum, this optimizer is 'adam'");
+  ok(cohort_optimizer_save_states_memory(without, bytes, sizeof(bytes), &size));
+  fails(cohort_optimizer_load_states_memory(with, bytes, size), COHORT_ERROR_FORMAT,
+        "saved by 'sgd' without momentum, this optimizer is 'sgd' with momentum");
+  cohort_optimizer_free(with);
+  cohort_optimizer_free(without);
+  cohort_optimizer_free(adam);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(defaults_are_mxnets),
+  const struct CMUnitTest tests[] = {TEST(states_that_do_not_fit_are_told),
+                                     TEST(defaults_are_mxnets),
                                      TEST(what_is_out_of_range_is_refused),
                                      TEST(rows_need_an_axis),
                                      TEST(a_clip_of_nothing_is_none),

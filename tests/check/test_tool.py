@@ -179,7 +179,7 @@ class Words(ToolCase):
     def test_wrong_words_have_exit_status_2_and_one_line(self):
         self.misused("no command")
         self.misused("unknown command 'paint'", "paint")
-        self.misused("unknown option --colour", "inspect", "x.json", "--colour")
+        self.misused("unknown option --colour (see cohort inspect --help)", "inspect", "x.json", "--colour")
         self.misused("FILE is missing", "inspect")
         self.misused("found also 'b.json'", "inspect", "a.json", "b.json")
         self.misused("--shape needs a value", "inspect", "a.json", "--shape")
