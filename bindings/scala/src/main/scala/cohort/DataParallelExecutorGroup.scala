@@ -335,7 +335,7 @@ object DataParallelExecutorGroup {
       options.inputs_need_grad = Native.bool(inputsNeedGrad)
       options.fixed_param_names = Native.texts(fixedParamNames, "fixedParamNames")
       options.num_fixed_param_names = fixedParamNames.size
-      options.strict_names = if (strictNames) 1 else 0
+      options.strict_names = Native.bool(strictNames)
       val (word, list, names, num) = Fields.gradReq(gradReq)
       options.grad_req = word
       options.grad_req_list = list

@@ -14,7 +14,8 @@ import cohort.abi.Structs
   * forward pass, so that there can be only one. `recompute`: backward recomputes cheap results instead of keeping
   * them: less memory, a little more time, the same numbers. For groups and managers only: `lossScale`, a factor on
   * the loss, for Float16, which doubles after `lossScaleWindow` good updates (0: 2000); `gradientSum`, the type in
-  * which devices' gradients are summed.
+  * which devices' gradients are summed; `keepDeviceAux`: the optimizer saves the moving statistics of each device, which
+  * `resume` sets.
   *
   * {{{
   * val net = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 2, name = "fc")
@@ -43,7 +44,7 @@ final case class Precision(
   private[cohort] def ofGroup(options: Structure): Unit = {
     write(options)
     Fields.set(options, "loss_scale" -> lossScale, "loss_scale_window" -> lossScaleWindow,
-      "gradient_sum_dtype" -> DType.code(gradientSum), "keep_device_aux" -> keepDeviceAux)
+      "gradient_sum_dtype" -> DType.code(gradientSum), "keep_device_aux" -> Native.bool(keepDeviceAux))
   }
 
   /** Binds with the calibration, which nobody else uses meanwhile. */
