@@ -34,6 +34,43 @@ sub regression_group {
 
 my @rows = map { [$_, 1] } 1 .. 4;    # data of the regression
 
+test 'training that is saved goes on with the same bits' => sub {
+    my $fc = mx->sym->FullyConnected(mx->sym->Variable('data'), num_hidden => 4, name => 'fc');
+    my $drop = mx->sym->Dropout(mx->sym->BatchNorm($fc, name => 'bn'), p => 0.5, name => 'drop');
+    my $net = mx->sym->SoftmaxOutput(mx->sym->FullyConnected($drop, num_hidden => 3, name => 'out'), name => 'softmax');
+    my $bound = sub {
+        return group(symbol => $net, param_names => [qw(fc_weight fc_bias bn_gamma bn_beta out_weight out_bias)], keep_device_aux => 1, seed => $_[0]);
+    };
+    my $adam = sub { mx->opt->create('adam', learning_rate => 0.1) };
+    my $steps = sub {
+        my ($group, $rule, $num) = @_;
+        for (1 .. $num) {
+            $group->forward(batch([nd([map { [$_, 1, 2, $_ * $_] } 1 .. 5])], [nd([0, 1, 2, 0, 1])]), 1);
+            $group->backward;
+            $group->update($rule);
+        }
+    };
+    my $bits = sub {
+        my ($args, $aux) = $_[0]->get_params;
+        my %all = (%$args, %$aux);
+        return join ';', map { "$_: @{$all{$_}->aslist}" } sort keys %all;
+    };
+    my ($whole, $part, $rest) = ($bound->(4), $bound->(4), $bound->(5));
+    $_->init_params(mx->init->Xavier(seed => 3)) for $whole, $part;
+    my ($one, $two, $three) = map { $adam->() } 1 .. 3;
+    $steps->($whole, $one, 5);
+    $steps->($part, $two, 2);
+    $three->set_states($two->states);
+    $rest->set_params($part->get_params);
+    $rest->resume($three);
+    $steps->($rest, $three, 3);
+    is($bits->($rest), $bits->($whole));
+    fails { group(strict_names => 1, fixed_param_names => ['fc_wieght']) } 'name', qr/nearest name is 'fc_weight'/;
+    my $stops = group(stop_if_not_finite => 1);
+    $stops->init_params(mx->init->Xavier(seed => 3));
+    fails { $stops->forward(batch([nd([map { [9**9**9, 1, 2, 3] } 1 .. 5])], [nd([0 .. 4])]), 0) } 'execution', qr/'fc_output'/;
+};
+
 test 'a network trains over two devices' => sub {
     my $group = group();
     my $sgd = mx->opt->create('sgd', learning_rate => 0.5, rescale_grad => 1 / 5);

@@ -25,6 +25,7 @@ my %default = (
     # Further options of the C interface.
     rounding => 'half_up', slices => undef, input_types => undef, group2ctxs => undef, num_threads => 0,
     gradient_bucket_bytes => 0, seed => 0, arg_params => undef, aux_params => undef,
+    strict_names => 0, stop_if_not_finite => 0,
 );
 my %rounding = (half_up => COHORT_ROUNDING_HALF_UP, half_even => COHORT_ROUNDING_HALF_EVEN, balanced => COHORT_ROUNDING_BALANCED);
 
@@ -68,6 +69,7 @@ sub _create {
         $self->_input_type_options,
         shared_group => $self->{shared_group},
         (map { $_ => $self->{$_} } qw(num_threads gradient_bucket_bytes seed)),
+        (map { $_ => $self->{$_} ? 1 : 0 } qw(strict_names stop_if_not_finite)),
         AI::Cohort::Executor::_group_precision($self),
         log => $log,
         log_user_data => $self->{log_id},
