@@ -32,7 +32,7 @@ func adoptGroup(raw *C.cohort_group, symbol *Symbol, numContexts int, lock *call
 func NewGroup(symbol *Symbol, contexts []Context, data, label []Desc, options ...Option) (*Group, error) {
 	s, err := settingsOf("NewGroup", options, "WithWorkload", "WithRounding", "WithSlices", "WithParams", "WithFixedParams",
 		"WithStates", "WithGradReq", "WithGradReqs", "WithGradReqList", "ForInference", "InputsNeedGrad", "WithSharedGroup",
-		"WithCtxGroup", "WithCompute", "BackwardOnce", "Recompute", "WithThreads", "WithSeed", "WithGivenParams")
+		"WithCtxGroup", "WithCompute", "BackwardOnce", "Recompute", "KeepDeviceAux", "WithThreads", "WithSeed", "WithGivenParams")
 	if err != nil {
 		return nil, err
 	}

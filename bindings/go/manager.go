@@ -25,7 +25,7 @@ type Manager struct {
 // Recompute, WithThreads, WithSeed.
 func NewManager(symbol *Symbol, contexts []Context, batchSize int, data, label []Desc, options ...Option) (*Manager, error) {
 	s, err := settingsOf("NewManager", options, "WithBuckets", "WithBucketSymbols", "WithWorkload", "WithParams", "WithStates",
-		"WithCompute", "BackwardOnce", "Recompute", "WithThreads", "WithSeed")
+		"WithCompute", "BackwardOnce", "Recompute", "KeepDeviceAux", "WithThreads", "WithSeed")
 	if err != nil {
 		return nil, err
 	}

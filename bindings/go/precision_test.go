@@ -7,6 +7,7 @@ import (
 	"math/rand"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -319,5 +320,46 @@ func TestASymbolTellsItsPartsAndAMetricWhatItCounted(t *testing.T) {
 	done(metric.Update([]*cohort.NDArray{floats([]float32{0, 1}, 2)}, []*cohort.NDArray{floats([]float32{1, 0, 1, 0}, 2, 2)}))
 	if found := ok(metric.Counters(false)); len(found) != 1 || found[0] != (cohort.Counter{Sum: 1, Num: 2}) {
 		t.Error(found)
+	}
+}
+
+func TestTrainingThatIsSavedGoesOnWithTheSameBits(t *testing.T) {
+	alone(t)
+	data, label := []cohort.Desc{desc("data", 4, 4)}, []cohort.Desc{desc("softmax_label", 4)}
+	fc := ok(cohort.Node("FullyConnected", cohort.Attrs{"num_hidden": 8}, cohort.Inputs(ok(cohort.Variable("data"))), cohort.Named("fc")))
+	drop := ok(cohort.Node("Dropout", cohort.Attrs{"p": 0.5}, cohort.Inputs(fc), cohort.Named("drop")))
+	net := ok(cohort.Node("SoftmaxOutput", cohort.Inputs(drop), cohort.Named("softmax")))
+	bind := func(seed uint64) *cohort.Group {
+		return ok(cohort.NewGroup(net, twoDevices, data, label, cohort.KeepDeviceAux(), cohort.WithSeed(seed)))
+	}
+	steps := func(group *cohort.Group, rule *cohort.Optimizer, num int) {
+		for i := 0; i < num; i++ {
+			done(group.Forward([]*cohort.NDArray{full(0.5, 4, 4)}, []*cohort.NDArray{full(1, 4)}, true))
+			done(group.Backward())
+			done(group.Update(rule, cohort.UpdateModeOnStore))
+		}
+	}
+	adam := func() *cohort.Optimizer { return ok(cohort.NewOptimizer("adam", cohort.Attrs{"learning_rate": 0.1})) }
+	whole, part, rest := bind(1), bind(1), bind(2)
+	for _, group := range []*cohort.Group{whole, part} {
+		done(group.InitParams(ok(cohort.NewInitializer("xavier", nil, 3))))
+	}
+	one, two, three := adam(), adam(), adam()
+	steps(whole, one, 5)
+	steps(part, two, 2)
+	done(three.SetStates(ok(two.States())))
+	args, aux, err := part.Params()
+	done(err)
+	done(rest.SetParams(args, aux))
+	done(rest.Resume(three))
+	steps(rest, three, 3)
+	expected, _, err := whole.Params()
+	done(err)
+	found, _, err := rest.Params()
+	done(err)
+	for name, array := range expected {
+		if a, b := ok(array.Float32s()), ok(found[name].Float32s()); !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: expected %v, found %v", name, a, b)
+		}
 	}
 }
