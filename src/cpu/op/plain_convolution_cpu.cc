@@ -134,8 +134,11 @@ T *fill_columns(const WindowPass &pass, const PlaceClass &of, const T *channel, 
       const int64_t stride = of.stride[2], x = at[2] * stride + k.offset;
       T *const line = to + p;
       if (z < 0 || z >= pass.lengths[0] || y < 0 || y >= pass.lengths[1]) return void(std::fill_n(line, count, T(0)));
-      const KernelRange range = inside(x, stride, count, pass.lengths[2]);
-      const int64_t first = std::min(range.begin, count), last = std::max(first, range.end);
+      // inside() divides, which takes as long as the rest of a short line.
+      const KernelRange range =
+          stride == 1 ? KernelRange{-x, pass.lengths[2] - x} : inside(x, stride, count, pass.lengths[2]);
+      const int64_t first = std::min(std::max<int64_t>(range.begin, 0), count);
+      const int64_t last = std::max(first, std::min(range.end, count));
       std::fill_n(line, first, T(0));
       const int64_t step = stride * pass.source_step[2];
       const T *const from = channel + offset_of({z, y, x}, pass.source_step);
@@ -325,12 +328,10 @@ void backward_weight(const ConvolutionSizes &s, const T *head, const T *data, T 
           }
         }
       }
-      for (int64_t o = 0; o < out; ++o) {
-        T *const dw = grad + (g * out + o) * s.weight_out_step + channel * s.weight_in_step;
-        for (int64_t row = 0; row < rows; ++row) {
-          dw[row / kernel * s.weight_in_step + offset_of(place_in(s.kernel, row % kernel), s.weight_step)] =
-              sums[row * out + o];
-        }
+      for (int64_t row = 0; row < rows; ++row) {
+        T *const dw = grad + g * out * s.weight_out_step + (channel + row / kernel) * s.weight_in_step +
+                      offset_of(place_in(s.kernel, row % kernel), s.weight_step);
+        for (int64_t o = 0; o < out; ++o) dw[o * s.weight_out_step] = sums[row * out + o];
       }
     }
   });
