@@ -103,10 +103,19 @@ WindowPass backward_pass(const ConvolutionSizes &s) {
   return pass;
 }
 
-// Calls fn(place within the chunk, place of the class, number of places) for the lines of places [begin, end).
+// Places [begin, end) of a class.
+struct Chunk {
+  int64_t begin, end;
+  Axes first;  // place `begin`
+  Chunk(const Axes &places, int64_t begin_place, int64_t end_place)
+      : begin(begin_place), end(end_place), first(place_in(places, begin_place)) {}
+};
+
+// Calls fn(place within the chunk, place of the class, number of places) for the lines of a chunk.
 template <typename Fn>
-void for_lines(const Axes &places, int64_t begin, int64_t end, Fn &&fn) {
-  Axes at = place_in(places, begin);
+void for_lines(const Axes &places, const Chunk &chunk, Fn &&fn) {
+  const int64_t begin = chunk.begin, end = chunk.end;
+  Axes at = chunk.first;
   for (int64_t p = begin; p < end;) {
     const int64_t count = std::min(places[2] - at[2], end - p);
     fn(p - begin, at, count);
@@ -125,11 +134,11 @@ void for_taps(const PlaceClass &of, Fn &&fn) {
   }
 }
 
-// Writes the elements that places [begin, end) take of one channel: a row of columns, end - begin long, for each tap.
+// Writes the elements that the places of a chunk take of one channel: a row of columns for each tap.
 template <typename T>
-T *fill_columns(const WindowPass &pass, const PlaceClass &of, const T *channel, int64_t begin, int64_t end, T *to) {
+T *fill_columns(const WindowPass &pass, const PlaceClass &of, const T *channel, const Chunk &part, T *to) {
   for_taps(of, [&](const WindowTap &i, const WindowTap &j, const WindowTap &k) {
-    for_lines(of.places, begin, end, [&](int64_t p, const Axes &at, int64_t count) {
+    for_lines(of.places, part, [&](int64_t p, const Axes &at, int64_t count) {
       const int64_t z = at[0] * of.stride[0] + i.offset, y = at[1] * of.stride[1] + j.offset;
       const int64_t stride = of.stride[2], x = at[2] * stride + k.offset;
       T *const line = to + p;
@@ -139,7 +148,7 @@ T *fill_columns(const WindowPass &pass, const PlaceClass &of, const T *channel, 
           stride == 1 ? KernelRange{-x, pass.lengths[2] - x} : inside(x, stride, count, pass.lengths[2]);
       const int64_t first = std::min(std::max<int64_t>(range.begin, 0), count);
       const int64_t last = std::max(first, std::min(range.end, count));
-      std::fill_n(line, first, T(0));
+      if (first > 0) std::fill_n(line, first, T(0));
       const int64_t step = stride * pass.source_step[2];
       const T *const from = channel + offset_of({z, y, x}, pass.source_step);
       if (step == 1) {
@@ -147,9 +156,9 @@ T *fill_columns(const WindowPass &pass, const PlaceClass &of, const T *channel, 
       } else {
         for (int64_t t = first; t < last; ++t) line[t] = from[t * step];
       }
-      std::fill_n(line + last, count - last, T(0));
+      if (last < count) std::fill_n(line + last, count - last, T(0));
     });
-    to += end - begin;
+    to += part.end - part.begin;
   });
   return to;
 }
@@ -243,11 +252,12 @@ void multiply_windows(const WindowPass &pass, const PlaceClass &of, const T *sou
     for (int64_t unit = first; unit < last; ++unit) {
       const int64_t n = unit / num_chunks / pass.groups, g = unit / num_chunks % pass.groups;
       const int64_t begin = unit % num_chunks * chunk, end = std::min(begin + chunk, num_places), count = end - begin;
+      const Chunk part(of.places, begin, end);
       T *to = columns;
       for (int64_t c = 0; c < pass.in_channels; ++c) {
         const T *const channel =
             source + n * pass.source_batch_step + (g * pass.in_channels + c) * pass.source_channel_step;
-        to = fill_columns(pass, of, channel, begin, end, to);
+        to = fill_columns(pass, of, channel, part, to);
       }
       for (int64_t o = 0; o < out; ++o) std::fill_n(tile + o * count, count, bias ? bias[g * out + o] : T(0));
       if (out <= kFewFilters) {
@@ -257,7 +267,7 @@ void multiply_windows(const WindowPass &pass, const PlaceClass &of, const T *sou
       }
       for (int64_t o = 0; o < out; ++o) {
         T *const y = result + of.first + n * pass.result_batch_step + (g * out + o) * pass.result_channel_step;
-        for_lines(of.places, begin, end, [&](int64_t p, const Axes &at, int64_t line) {
+        for_lines(of.places, part, [&](int64_t p, const Axes &at, int64_t line) {
           T *const at_line = y + offset_of(at, of.step);
           const T *const from = tile + o * count + p;
           for (int64_t t = 0; t < line; ++t) at_line[t * of.step[2]] = from[t];
@@ -311,12 +321,13 @@ void backward_weight(const ConvolutionSizes &s, const T *head, const T *data, T 
         const T *const dy = head + n * s.out_batch_step + g * out * s.out_channel_step;
         for (int64_t begin = 0; begin < num_places; begin += kWeightPlaces) {
           const int64_t end = std::min(begin + kWeightPlaces, num_places), count = end - begin;
+          const Chunk part(of.places, begin, end);
           T *to = columns;
           for (int64_t c = 0; c < channels; ++c) {
-            to = fill_columns(pass, of, x + c * s.in_channel_step, begin, end, to);
+            to = fill_columns(pass, of, x + c * s.in_channel_step, part, to);
           }
           for (int64_t o = 0; o < out; ++o) {
-            for_lines(of.places, begin, end, [&](int64_t p, const Axes &at, int64_t line) {
+            for_lines(of.places, part, [&](int64_t p, const Axes &at, int64_t line) {
               const T *const from = dy + o * s.out_channel_step + offset_of(at, of.step);
               for (int64_t t = 0; t < line; ++t) tile[o * count + p + t] = from[t * of.step[2]];
             });
