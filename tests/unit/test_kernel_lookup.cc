@@ -165,7 +165,7 @@ TEST(a_backend_is_asked_for_types_before_anything_is_made) {
   std::string why;
   CHECK_EQ(taken_by(Dtype::kFloat32, &why), std::string("onednn"));
   CHECK_EQ(why, std::string());
-  CHECK_EQ(taken_by(Dtype::kFloat16, &why), std::string("plain"));
+  CHECK_EQ(taken_by(Dtype::kFloat16, &why), std::string("float32"));
   CHECK_EQ(why, std::string("onednn: expected float32 or bfloat16 for input 0, found float16; "));
   CHECK_EQ(taken_by(Dtype::kInt32, nullptr), std::string("none"));
 }
