@@ -13,8 +13,8 @@
  * Recording. While the tape records, cohort_tape_invoke() records an operator if one of its inputs is marked or was
  * made by a recorded operator. Else the outputs are constants, as is every array that the tape does not know. Arrays
  * are known by their memory, not by their handles: another handle on an array, or one on the same elements in another
- * shape, is the same array. A part of a known array (cohort_ndarray_slice(), cohort_ndarray_at()) is recorded as such
- * when it is used: gradients flow back to its elements. An array that shares only some of its elements with a known one
+ * shape, is the same array. A part of a known array (cohort_ndarray_slice()) is recorded as such when it is used:
+ * gradients flow back to its elements. An array that shares only some of its elements with a known one
  * is refused.
  *
  * Overwriting. A recorded array must not be overwritten before the gradient has been computed from it: a call that

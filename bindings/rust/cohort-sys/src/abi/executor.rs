@@ -41,7 +41,7 @@ pub struct cohort_executor_options {
     pub num_ctx_groups: usize,
     /// executor to share memory with, kept alive; NULL: none
     pub shared_executor: *mut cohort_executor,
-    /// threads of each CPU context; 0: the processors that this process may use are divided among the contexts, and each gets at most OMP_NUM_THREADS if that is set
+    /// threads of each CPU context; 0: the processors that this process may use are divided among the contexts, and each gets at most OMP_NUM_THREADS if that is set. A pass without a step of some 100 microseconds, or a total of some 1000, runs on one thread: more would wait for each other longer than they compute where others use the processors
     pub num_threads: i32,
     /// seed of random operators; each forward in training draws new numbers
     pub seed: u64,

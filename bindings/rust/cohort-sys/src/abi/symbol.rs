@@ -94,9 +94,11 @@ extern "C" {
     pub fn cohort_symbol_free(
         symbol: *mut cohort_symbol,
     );
-    /// Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
+    /// Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date. Names may take up to 2^28
+    /// bytes in all, where that of a node counts once for each of its inputs and outputs, and for each head that is one of
+    /// these.
     ///
-    /// - `bytes`: The length of json, without an ending zero. Names may take up to 2^28 bytes in all, where that of a node counts once for each of its inputs and outputs, and for each head that is one of these.
+    /// - `bytes`: The length of json, without an ending zero.
     ///
     /// Returns: NULL, or COHORT_ERROR_FORMAT: other JSON, indices out of range, a cycle, unknown operators (the error names
     ///   all of them, each with its nodes), an unknown attribute (the error names node and operator) or longer names.

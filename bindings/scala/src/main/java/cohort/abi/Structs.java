@@ -93,7 +93,7 @@ public final class Structs {
         /** executor to share memory with, kept alive; NULL: none */
         public long shared_executor;
         /**
-         * threads of each CPU context; 0: the processors that this process may use are divided among the contexts, and each gets at most OMP_NUM_THREADS if that is set
+         * threads of each CPU context; 0: the processors that this process may use are divided among the contexts, and each gets at most OMP_NUM_THREADS if that is set. A pass without a step of some 100 microseconds, or a total of some 1000, runs on one thread: more would wait for each other longer than they compute where others use the processors
          */
         public int num_threads;
         /** seed of random operators; each forward in training draws new numbers */
