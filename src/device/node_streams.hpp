@@ -18,14 +18,17 @@ class ByteReader;
 struct NodeStreams {
   std::vector<std::string> names;     // of the nodes
   std::vector<RandomStream> streams;  // seed 0: the node draws nothing
+  RandomStream none;                  // of the cut edges of a part
 };
 
 // The streams of the nodes of a network, or of a part of it.
 struct RandomStreams {
   std::shared_ptr<NodeStreams> network;
-  std::vector<size_t> of_node;  // index in the network of each node of the part
+  std::vector<size_t> of_node;  // index in the network of each node of the part; SIZE_MAX: a cut edge
 
-  RandomStream &at(size_t node) const { return network->streams[of_node[node]]; }
+  RandomStream &at(size_t node) const {
+    return of_node[node] == SIZE_MAX ? network->none : network->streams[of_node[node]];
+  }
 };
 
 // The next draw of a node. Streams are counter-based: these two numbers are their whole state.
