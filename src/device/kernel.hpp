@@ -209,8 +209,9 @@ class KernelEntry {
   KernelEntry &operator=(const KernelEntry &) = delete;
 
   // ---- for registration; each returns the entry
-  // Written for speed, by this way or with this library. The name is unique among the kernels of its operator.
-  KernelEntry &named(const char *name) { return name_ = name, tuned_ = true, *this; }
+  // The way or the library by which it computes; unique among the kernels of its operator. `tuned`: it is written for
+  // speed, unlike a plain loop or a detour by another type.
+  KernelEntry &named(const char *name, bool tuned = true) { return name_ = name, tuned_ = tuned, *this; }
   // Allowed types of the first input, or of the first output; inference determines the rest.
   KernelEntry &dtypes(DtypeSet set) { return dtypes_ = set, typed_ = Typed::kFirstInput, *this; }
   KernelEntry &output_dtypes(DtypeSet set) { return dtypes_ = set, typed_ = Typed::kFirstOutput, *this; }

@@ -93,7 +93,7 @@ Trace &process_trace();
 
 int64_t trace_now_ns();
 
-// The row of the queue that this thread works for now; null: none.
+// The row of the queue that this thread works for; null: it works for none.
 inline thread_local const TraceRow *working_row = nullptr;
 
 // Collects the spans of one program: each step ends where the next begins. Reports them when the program has ended.

@@ -37,10 +37,10 @@ struct OneNodeGraph {
 OneNodeGraph graph_of(const AppliedOperator &what) {
   OneNodeGraph one;
   auto node = std::make_shared<Node>();
-  node->op = what.what.op;
-  node->name = what.what.op->name;
-  node->attrs = what.what.attrs;
-  node->parsed = what.what.parsed;
+  node->op = what.applied.op;
+  node->name = what.applied.op->name;
+  node->attrs = what.applied.attrs;
+  node->parsed = what.applied.parsed;
   std::vector<Graph::Input> inputs;
   for (size_t i = 0; i < what.in_shapes.size(); ++i) {
     const NodePtr input = variable_node(std::to_string(i));
@@ -74,21 +74,21 @@ OneNodeGraph graph_of(const AppliedOperator &what) {
 }  // namespace
 
 size_t AppliedOperator::num_inputs() const {
-  return in_shapes.size() - (what.backward && forward && forward->saves() ? 1 : 0);
+  return in_shapes.size() - (applied.backward && forward && forward->saves() ? 1 : 0);
 }
 
 bool AppliedOperator::gives(int output) const {
-  if (what.backward) return wanted[size_t(output)];
-  return keeps || output < what.op->num_visible(what.parsed);
+  if (applied.backward) return wanted[size_t(output)];
+  return keeps || output < applied.op->num_visible(applied.parsed);
 }
 
 AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads)
-    : op_(what.what.name()), forward_(what.forward) {
+    : op_(what.applied.name()), forward_(what.forward) {
   const OneNodeGraph one = graph_of(what);
-  if (what.what.op->random) random_seed_ = stream_seed(0, what.in_shapes.size(), 0);
+  if (what.applied.op->random) random_seed_ = stream_seed(0, what.in_shapes.size(), 0);
   PlanRequest request;
   BackwardNode backward;
-  if (what.what.backward) {
+  if (what.applied.backward) {
     if (forward_) backward.forward = forward_->plan_->keeping_kernel;
     if (what.num_inputs() < what.in_shapes.size()) backward.saved = int(what.num_inputs());
     backward.wanted = what.wanted;
@@ -99,14 +99,14 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
   request.inferred = &one.inferred;
   request.grad_reqs.assign(what.in_shapes.size(), GradReq::kNull);
   request.devices = {device};
-  request.is_train = what.what.is_train;
+  request.is_train = what.applied.is_train;
   request.always_updates_aux = !what.frozen;
   // The kernel of the backward step belongs to that of this one alone.
-  request.separate_nodes = what.staged || what.keeps || what.what.backward;
+  request.separate_nodes = what.staged || what.keeps || what.applied.backward;
   request.num_threads = num_threads;
   plan_ = shared_plan(request);
   saves_ = plan_->head_slots.size() > one.graph.heads.size();
-  for (const int input : what.what.mutated(what.num_inputs())) mutated_.push_back(size_t(input));
+  for (const int input : what.applied.mutated(what.num_inputs())) mutated_.push_back(size_t(input));
   for (const PlanStep &step : plan_->steps) {
     on_caller_ = on_caller_ || step.kernel->on_caller();
     for (const int slot : step.inputs) addresses_.push_back(address_of(slot));

@@ -23,7 +23,7 @@ class AppliedProgram;
 // Everything needed to compile one applied operator, or the backward step of one; shapes and types are complete,
 // including those of hidden outputs.
 struct AppliedOperator {
-  Application what;
+  Application applied;
   bool frozen = false, keeps = false;  // as in an Invocation
   // Write no output before everything is computed, so that outputs may share memory with any input.
   bool staged = false;

@@ -315,8 +315,8 @@ AttrMap attributes_of(const Invocation &call) {
 }
 
 void infer(const Invocation &call, const std::vector<std::string> &names, AppliedOperator *what) {
-  const Op &op = *what->what.op;
-  const Attrs &attrs = what->what.parsed;
+  const Op &op = *what->applied.op;
+  const Attrs &attrs = what->applied.parsed;
   const std::string &name = op.name;
   what->out_shapes.resize(size_t(op.num_outputs(attrs)));
   what->out_dtypes.assign(what->out_shapes.size(), Dtype::kNone);
@@ -364,16 +364,16 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
 AppliedOperator resolve_operator(const Invocation &call, bool staged) {
   AppliedOperator what;
   const Op &op = get_op(std::string(call.op));
-  what.what.op = &op;
-  what.what.attrs = attributes_of(call);
-  what.what.parsed = call.parsed ? *call.parsed : op.parse(what.what.attrs);
-  what.what.is_train = call.is_train;
+  what.applied.op = &op;
+  what.applied.attrs = attributes_of(call);
+  what.applied.parsed = call.parsed ? *call.parsed : op.parse(what.applied.attrs);
+  what.applied.is_train = call.is_train;
   what.frozen = call.frozen;
   what.keeps = call.keeps;
   what.staged = staged;
   const std::string &name = op.name;
-  const Attrs &attrs = what.what.parsed;
-  const std::vector<std::string> names = op.input_names(attrs, op.count_args(what.what.attrs, call.num_inputs));
+  const Attrs &attrs = what.applied.parsed;
+  const std::vector<std::string> names = op.input_names(attrs, op.count_args(what.applied.attrs, call.num_inputs));
   if (names.size() != call.num_inputs) {
     throw Error(Code::kInvalidArgument,
                 text("operator ", name, ": expected ", names.size(), " inputs, found ", call.num_inputs), name);
@@ -405,12 +405,12 @@ std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Immedi
 // An output of the shape that the values of the inputs determine; waits for the inputs.
 NDArray sized_by_values(const Invocation &call, const Context &where) {
   const AppliedOperator what = resolve_operator(call, false);
-  const Op &op = *what.what.op;
+  const Op &op = *what.applied.op;
   if (!has_shape_by_values(op))
     throw Error(Code::kShape, text("operator ", op.name, ": shape of an output is unknown"), op.name);
   std::vector<NDArray> inputs;
   for (size_t i = 0; i < call.num_inputs; ++i) inputs.push_back(*call.inputs[i]);
-  return NDArray::create(shape_by_values(op, what.what.parsed, inputs), what.out_dtypes[0], where, false);
+  return NDArray::create(shape_by_values(op, what.applied.parsed, inputs), what.out_dtypes[0], where, false);
 }
 
 // The operator runs where its inputs are. Outputs must be there, too.
@@ -547,7 +547,7 @@ std::vector<NDArray> invoke_as(const Application &what, const Kept &kept, const 
   std::shared_ptr<const AppliedProgram> program = stream->programs.find(key);
   if (!program) {
     AppliedOperator made;
-    made.what = what;
+    made.applied = what;
     made.forward = kept.program;
     made.wanted = wanted;
     for (const NDArray *const source : sources) {

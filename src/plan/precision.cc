@@ -167,9 +167,6 @@ class PrecisionPass {
     return known && in == wanted ? out : Dtypes();
   }
 
-  // Plain loops, or a kernel for float32 on converted copies.
-  static bool is_slow(const KernelEntry &entry) { return !entry.is_tuned() || entry.name() == "float32"; }
-
   // Whether the narrow type pays off: it must not replace an optimised kernel by a slow one.
   bool has_kernels(const IrStep &step, const std::vector<bool> &chosen, const Dtypes &out) const {
     StepSpec spec = ir_.spec_of(step);
@@ -180,13 +177,13 @@ class PrecisionPass {
     for (size_t j = 0; j < out.size(); ++j) spec.outputs[j].dtype = out[j];
     const KernelEntry *const after = ir_.kernels(step).find(spec);
     if (!before || !after) return false;
-    const bool gains = !is_slow(*after) || (is_slow(*before) && precision_of(step) != Op::Precision::kNarrow);
+    const bool gains = after->is_tuned() || (!before->is_tuned() && precision_of(step) != Op::Precision::kNarrow);
     if (!is_forced(step) && !gains) return false;
     if (!ir_.request->with_backward || step.op->gradient_of(step.attrs).kind != Gradient::Kind::kKernel) return true;
     const std::vector<const KernelEntry *> &back = ir_.kernels(step).candidates("_backward_" + step.kernel);
     const auto narrow =
         std::find_if(back.begin(), back.end(), [this](const KernelEntry *entry) { return entry->takes(type_); });
-    return narrow != back.end() && (narrow == back.begin() || !is_slow(**narrow));
+    return narrow != back.end() && (narrow == back.begin() || (*narrow)->is_tuned());
   }
 
   bool refuse(const IrStep &step) const {

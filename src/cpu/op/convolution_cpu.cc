@@ -582,7 +582,7 @@ COHORT_KERNEL_BY(cpu, Convolution, make_forward)
     .fuses({kActivation, kClip, kSum})
     .any_layout();
 COHORT_KERNEL_BY(cpu, Convolution, make_in_float32)
-    .named("float32")
+    .named("float32", /* tuned */ false)
     .dtypes(kNarrowTypes)
     .fuses({kActivation, kClip, kSum});
 COHORT_KERNEL(cpu, Convolution, ConvolutionByColumns).dtypes(kWideFloatTypes).fuses({kActivation, kClip, kSum});
@@ -591,7 +591,7 @@ COHORT_KERNEL_BY(cpu, _backward_Convolution, make_backward)
     .dtypes(kLayerTypes)
     .when(refuses_backward)
     .any_layout();
-COHORT_KERNEL_BY(cpu, _backward_Convolution, make_in_float32).named("float32").dtypes(kNarrowTypes);
+COHORT_KERNEL_BY(cpu, _backward_Convolution, make_in_float32).named("float32", /* tuned */ false).dtypes(kNarrowTypes);
 COHORT_KERNEL(cpu, _backward_Convolution, ConvolutionByColumnsBackward).dtypes(kWideFloatTypes);
 
 }  // namespace

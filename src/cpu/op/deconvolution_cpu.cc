@@ -277,14 +277,16 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
 }
 
 COHORT_KERNEL_BY(cpu, Deconvolution, make_forward).named("onednn").dtypes(kLayerTypes).when(refuses_layer).any_layout();
-COHORT_KERNEL_BY(cpu, Deconvolution, make_in_float32).named("float32").dtypes(kNarrowTypes);
+COHORT_KERNEL_BY(cpu, Deconvolution, make_in_float32).named("float32", /* tuned */ false).dtypes(kNarrowTypes);
 COHORT_KERNEL(cpu, Deconvolution, DeconvolutionByColumns).dtypes(kWideFloatTypes);
 COHORT_KERNEL_BY(cpu, _backward_Deconvolution, make_backward)
     .named("onednn")
     .dtypes(kLayerTypes)
     .when(refuses_backward)
     .any_layout();
-COHORT_KERNEL_BY(cpu, _backward_Deconvolution, make_in_float32).named("float32").dtypes(kNarrowTypes);
+COHORT_KERNEL_BY(cpu, _backward_Deconvolution, make_in_float32)
+    .named("float32", /* tuned */ false)
+    .dtypes(kNarrowTypes);
 COHORT_KERNEL(cpu, _backward_Deconvolution, DeconvolutionByColumnsBackward).dtypes(kWideFloatTypes);
 
 }  // namespace

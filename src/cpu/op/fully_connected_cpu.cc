@@ -349,7 +349,7 @@ COHORT_KERNEL_BY(cpu, FullyConnected, make_forward)
     .fuses({kActivation, kClip, kSum})
     .any_layout();
 COHORT_KERNEL_BY(cpu, FullyConnected, make_in_float32)
-    .named("float32")
+    .named("float32", /* tuned */ false)
     .dtypes(kNarrowTypes)
     .when(refuses_curve)
     .fuses({kActivation, kClip, kSum});
@@ -358,7 +358,9 @@ COHORT_KERNEL(cpu, FullyConnected, PlainFullyConnected)
     .when(refuses_curve)
     .fuses({kActivation, kClip, kSum});
 COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_backward).named("onednn").dtypes(kLayerTypes).when(refuses_layer);
-COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_in_float32).named("float32").dtypes(kNarrowTypes);
+COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_in_float32)
+    .named("float32", /* tuned */ false)
+    .dtypes(kNarrowTypes);
 COHORT_KERNEL(cpu, _backward_FullyConnected, PlainFullyConnectedBackward).dtypes(kWideFloatTypes);
 
 }  // namespace
