@@ -8,7 +8,7 @@ stage=$PWD/$BUILD/tests/stage
 rm -rf "$stage"
 ${MAKE:-make} --no-print-directory BUILD="$BUILD" PREFIX=/opt/cohort DESTDIR="$stage" install >"$BUILD/tests/install.txt"
 
-for file in bin/cohort share/man/man1/cohort.1 share/bash-completion/completions/cohort include/cohort/cohort.h include/cohort/cohort.hpp lib/libcohort.so lib/libcohort.a lib/pkgconfig/cohort.pc; do
+for file in bin/cohort share/man/man1/cohort.1 share/bash-completion/completions/cohort include/cohort/cohort.h include/cohort/cohort.hpp include/cohort/cpp_base.hpp lib/libcohort.so lib/libcohort.a lib/pkgconfig/cohort.pc; do
   if [[ ! -e $stage/opt/cohort/$file ]]; then echo "install: $file is not there" && exit 1; fi
 done
 

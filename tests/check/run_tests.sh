@@ -40,7 +40,8 @@ test_headers() {
     check "$header as C99" tests/check/header.sh "$header" "$CC" -xc -std=c99
     check "$header as C++17" tests/check/header.sh "$header" "$CXX" -xc++ -std=c++17
   done
-  local hpp=include/cohort/cohort.hpp clang
+  local hpp=include/cohort/cohort.hpp part clang
+  for part in include/cohort/cpp_*.hpp; do check "$part as C++17" tests/check/header.sh "$part" "$CXX" -xc++ -std=c++17; done
   check "$hpp as C++17" tests/check/header.sh $hpp "$CXX" -xc++ -std=c++17
   check "$hpp as C++20" tests/check/header.sh $hpp "$CXX" -xc++ -std=c++20
   clang=$(command -v clang++-14 clang++ | head -n 1)
