@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of convolution and deconvolution, with and without fusion, in every layout.
+#include "cpu/op/plain_convolution.hpp"
 #include "support/kernel_case.hpp"
 
 using namespace cohort;
@@ -206,6 +207,24 @@ TEST(convolution_channels_last_by_attribute) {
               {{2, 5, 6, 6}, {4, 3, 3, 3}, {4}},
               nullptr,
               {0, 1, 2}});
+}
+
+TEST(convolution_by_columns_of_a_whole_image_takes_no_memory_for_places_and_threads_without_work) {
+  const int64_t filters = 8, side = 64, size = side * side;
+  const PlainConvolution way(convolution_sizes({1, 1, side, side}, {filters, 1, side, side}, {1, filters, 1, 1}, {1, 1},
+                                               {1, 1}, {0, 0}, 1, false),
+                             Dtype::kFloat64, 16);
+  const size_t weight_bytes = size_t(filters * size) * sizeof(double);
+  CHECK(way.forward_scratch_bytes() <= 2 * weight_bytes);
+  CHECK(way.weight_scratch_bytes() <= 2 * weight_bytes);
+  const std::vector<double> data(size_t(size), 2.0), weight(size_t(filters * size), 3.0), head(size_t(filters), 5.0);
+  std::vector<double> result(head.size()), grad(weight.size());
+  std::vector<double> scratch(std::max(way.forward_scratch_bytes(), way.weight_scratch_bytes()) / sizeof(double));
+  const Lane lane{16, nullptr};
+  way.forward(data.data(), weight.data(), nullptr, result.data(), scratch.data(), lane);
+  way.backward_weight(head.data(), data.data(), grad.data(), scratch.data(), lane);
+  CHECK(result == std::vector<double>(result.size(), 6.0 * double(size)));
+  CHECK(grad == std::vector<double>(grad.size(), 10.0));
 }
 
 TEST(convolution_fuses_activation_and_sum) {

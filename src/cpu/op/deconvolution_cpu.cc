@@ -194,7 +194,7 @@ class DeconvolutionByColumns final : public Kernel {
       : has_bias_(!spec.attrs_as<DeconvolutionAttrs>().no_bias),
         way_(sizes_of(spec.attrs_as<DeconvolutionAttrs>(), spec.outputs[0], spec.inputs[1], spec.inputs[0]),
              spec.inputs[0].dtype, spec.num_threads) {
-    spec.scratch_bytes = way_.scratch_bytes();
+    spec.scratch_bytes = way_.data_scratch_bytes();
   }
   void run(const Args &args, const Lane &lane) const override {
     way_.backward_data(args.in<void>(0), args.in<void>(1), has_bias_ ? args.in<void>(2) : nullptr, args.out<void>(0),
@@ -211,7 +211,8 @@ class DeconvolutionByColumnsBackward final : public Kernel {
   explicit DeconvolutionByColumnsBackward(StepSpec &spec)
       : wanted_(spec.wanted), way_(sizes_of(spec), spec.inputs[0].dtype, spec.num_threads) {
     spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
-    spec.scratch_bytes = way_.scratch_bytes();
+    if (wanted_[0]) spec.scratch_bytes = way_.forward_scratch_bytes();
+    if (wanted_[1]) spec.scratch_bytes = std::max(spec.scratch_bytes, way_.weight_scratch_bytes());
   }
   void run(const Args &args, const Lane &lane) const override {
     const void *const head = args.in<void>(0);

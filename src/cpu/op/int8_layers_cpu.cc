@@ -298,7 +298,7 @@ class PlainInt8Convolution final : public Kernel {
     const ConvolutionSizes sizes =
         convolution_sizes(data_.shape, weight_.shape, result_.shape, a.stride, a.dilate, a.pad, a.num_group, false);
     way_ = std::make_unique<const PlainConvolution>(sizes, Dtype::kFloat32, spec.num_threads);
-    way_at_ = book(spec.scratch_bytes, way_->scratch_bytes());
+    way_at_ = book(spec.scratch_bytes, way_->forward_scratch_bytes());
     data_at_ = book(spec.scratch_bytes, size_t(data_.shape.size()) * sizeof(float));
     weight_at_ = book(spec.scratch_bytes, size_t(weight_.shape.size()) * sizeof(float));
     result_at_ = book(spec.scratch_bytes, size_t(result_.shape.size()) * sizeof(float));

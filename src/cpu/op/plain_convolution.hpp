@@ -11,11 +11,13 @@
 namespace cohort {
 
 // Each function is one pass over row-major arrays of float32 or float64; a null bias counts as zeros. Every output
-// element is one sum in a fixed order, so that results do not depend on the number of threads.
+// element is one sum in a fixed order. Results in float64 do not depend on the number of threads.
 class PlainConvolution {
  public:
   PlainConvolution(const ConvolutionSizes &sizes, Dtype dtype, int num_threads);
-  size_t scratch_bytes() const;  // for each pass
+  size_t forward_scratch_bytes() const;
+  size_t data_scratch_bytes() const;
+  size_t weight_scratch_bytes() const;
   void forward(const void *data, const void *weight, const void *bias, void *result, void *scratch,
                const Lane &lane) const;
   // `bias`, where given, is added to each channel of the data gradient (a deconvolution's bias).

@@ -211,16 +211,25 @@ int64_t chunk_places(const WindowPass &pass, int64_t num_places, int64_t depth, 
 
 struct WindowScratch {
   size_t filters = 0, columns = 0, tile = 0;  // elements; the last two of each range
+  int64_t ranges = 0;
+  size_t size() const { return filters + size_t(ranges) * (columns + tile); }
 };
+
+int64_t units_of(const WindowPass &pass, int64_t num_places, int64_t chunk) {
+  return pass.batch * pass.groups * ((num_places + chunk - 1) / chunk);
+}
 
 WindowScratch scratch_of(const WindowPass &pass, int64_t element_bytes, int num_threads) {
   WindowScratch most;
   for (const PlaceClass &of : pass.classes) {
     const int64_t depth = pass.in_channels * of.num_taps();
-    const int64_t chunk = chunk_places(pass, volume(of.places), depth, element_bytes, num_threads);
+    const int64_t num_places = volume(of.places);
+    const int64_t chunk = chunk_places(pass, num_places, depth, element_bytes, num_threads);
+    const int64_t most_places = std::min(chunk, num_places);
     most.filters = std::max(most.filters, size_t(pass.groups * pass.out_channels * depth));
-    most.columns = std::max(most.columns, size_t(depth * chunk));
-    most.tile = std::max(most.tile, size_t(pass.out_channels * chunk));
+    most.columns = std::max(most.columns, size_t(depth * most_places));
+    most.tile = std::max(most.tile, size_t(pass.out_channels * most_places));
+    most.ranges = std::max(most.ranges, std::min<int64_t>(num_threads, units_of(pass, num_places, chunk)));
   }
   return most;
 }
@@ -246,7 +255,7 @@ void multiply_windows(const WindowPass &pass, const PlaceClass &of, const T *sou
   const int64_t chunk = chunk_places(pass, num_places, depth, sizeof(T), num_threads);
   const int64_t num_chunks = (num_places + chunk - 1) / chunk;
   static const auto few_filters = best_version<FewFilters<T>>();
-  parallel_ranges(lane, pass.batch * pass.groups * num_chunks, 1, [&](int64_t range, int64_t first, int64_t last) {
+  parallel_ranges(lane, units_of(pass, num_places, chunk), 1, [&](int64_t range, int64_t first, int64_t last) {
     T *const columns = scratch + sizes.filters + size_t(range) * (sizes.columns + sizes.tile);
     T *const tile = columns + sizes.columns;
     for (int64_t unit = first; unit < last; ++unit) {
@@ -289,16 +298,19 @@ void run_pass(const WindowPass &pass, const void *source, const void *weight, co
   }
 }
 
-// Channels of the data at once in the gradient of the weight.
-int64_t weight_channels(const ConvolutionSizes &s, int64_t element_bytes) {
-  const int64_t fitting = kColumnBytes / (kWeightPlaces * volume(s.kernel) * element_bytes);
-  return std::max<int64_t>(1, std::min(fitting, s.in_channels));
-}
-
-int64_t weight_scratch(const ConvolutionSizes &s, int64_t element_bytes) {  // elements of a range
-  const int64_t rows = weight_channels(s, element_bytes) * volume(s.kernel);
-  return rows * kWeightPlaces + s.out_channels * (kWeightPlaces + rows);
-}
+// How the gradient of the weight is divided: channels of the data at once, and blocks of so many in a group.
+struct WeightBlocks {
+  int64_t places, channels, blocks;
+  WeightBlocks(const ConvolutionSizes &s, int64_t element_bytes) : places(std::min(kWeightPlaces, volume(s.out))) {
+    const int64_t fitting = kColumnBytes / (kWeightPlaces * volume(s.kernel) * element_bytes);
+    channels = std::max<int64_t>(1, std::min(fitting, s.in_channels));
+    blocks = (s.in_channels + channels - 1) / channels;
+  }
+  int64_t scratch(const ConvolutionSizes &s) const {  // elements of a range
+    const int64_t rows = channels * volume(s.kernel);
+    return rows * places + s.out_channels * (places + rows);
+  }
+};
 
 // Each range computes all sums of some channels of the data: columns of the data, (in x kernel, places), times the
 // head gradient, (places, out), summed over chunks of places in order.
@@ -308,10 +320,11 @@ void backward_weight(const ConvolutionSizes &s, const T *head, const T *data, T 
   const PlaceClass &of = pass.classes[0];
   const int64_t kernel = volume(s.kernel), num_places = volume(s.out), out = s.out_channels;
   static const auto few_heads = best_version<FewHeads<T>>();
-  const int64_t most = weight_channels(s, sizeof(T)), blocks = (s.in_channels + most - 1) / most;
+  const WeightBlocks way(s, sizeof(T));
+  const int64_t most = way.channels, blocks = way.blocks, places = way.places;
   parallel_ranges(lane, s.groups * blocks, 1, [&](int64_t range, int64_t first, int64_t last) {
-    T *const columns = scratch + range * weight_scratch(s, sizeof(T));
-    T *const tile = columns + most * kernel * kWeightPlaces, *const sums = tile + out * kWeightPlaces;
+    T *const columns = scratch + range * way.scratch(s);
+    T *const tile = columns + most * kernel * places, *const sums = tile + out * places;
     for (int64_t unit = first; unit < last; ++unit) {
       const int64_t g = unit / blocks, channel = unit % blocks * most;
       const int64_t channels = std::min(most, s.in_channels - channel), rows = channels * kernel;
@@ -319,8 +332,8 @@ void backward_weight(const ConvolutionSizes &s, const T *head, const T *data, T 
       for (int64_t n = 0; n < s.batch; ++n) {
         const T *const x = data + n * s.in_batch_step + (g * s.in_channels + channel) * s.in_channel_step;
         const T *const dy = head + n * s.out_batch_step + g * out * s.out_channel_step;
-        for (int64_t begin = 0; begin < num_places; begin += kWeightPlaces) {
-          const int64_t end = std::min(begin + kWeightPlaces, num_places), count = end - begin;
+        for (int64_t begin = 0; begin < num_places; begin += places) {
+          const int64_t end = std::min(begin + places, num_places), count = end - begin;
           const Chunk part(of.places, begin, end);
           T *to = columns;
           for (int64_t c = 0; c < channels; ++c) {
@@ -363,14 +376,20 @@ PlainConvolution::PlainConvolution(const ConvolutionSizes &sizes, Dtype dtype, i
   }
 }
 
-size_t PlainConvolution::scratch_bytes() const {
-  const size_t element_bytes = dtype_size(dtype_), num_ranges = size_t(num_threads_);
-  size_t most = num_ranges * size_t(weight_scratch(sizes_, int64_t(element_bytes)));
-  for (const WindowPass &pass : {forward_pass(sizes_), backward_pass(sizes_)}) {
-    const WindowScratch sizes = scratch_of(pass, int64_t(element_bytes), num_threads_);
-    most = std::max(most, sizes.filters + num_ranges * (sizes.columns + sizes.tile));
-  }
-  return most * element_bytes;
+size_t PlainConvolution::forward_scratch_bytes() const {
+  const auto element_bytes = int64_t(dtype_size(dtype_));
+  return scratch_of(forward_pass(sizes_), element_bytes, num_threads_).size() * size_t(element_bytes);
+}
+
+size_t PlainConvolution::data_scratch_bytes() const {
+  const auto element_bytes = int64_t(dtype_size(dtype_));
+  return scratch_of(backward_pass(sizes_), element_bytes, num_threads_).size() * size_t(element_bytes);
+}
+
+size_t PlainConvolution::weight_scratch_bytes() const {
+  const auto element_bytes = int64_t(dtype_size(dtype_));
+  const WeightBlocks way(sizes_, element_bytes);
+  return size_t(std::min<int64_t>(num_threads_, sizes_.groups * way.blocks) * way.scratch(sizes_) * element_bytes);
 }
 
 void PlainConvolution::forward(const void *data, const void *weight, const void *bias, void *result, void *scratch,
