@@ -11,7 +11,8 @@ namespace cohort {
 // c (m, n) = op(a) (m, k) * op(b) (k, n) + beta c, where op transposes if asked to: a is then (k, m), b (n, k). Rows
 // lie a_step, b_step and c_step elements apart. float goes to oneDNN and uses the threads of the queue; double uses
 // those of the lane or, without one, of the queue. Inside a parallel loop both use the calling thread alone. Every
-// element is one sum in a fixed order, whatever the number of threads.
+// element is one sum in a fixed order: of doubles whatever the number of threads, of floats for the same number, as
+// oneDNN divides long sums among them.
 void gemm(const Lane &lane, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float *a,
           int64_t a_step, const float *b, int64_t b_step, float beta, float *c, int64_t c_step);
 void gemm(const Lane &lane, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const double *a,
