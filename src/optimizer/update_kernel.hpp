@@ -30,14 +30,14 @@ struct UpdateOp {
 
 Shape state_shape(const UpdateOp &op, const Shape &weight);  // kShape if such a weight can have none
 
-// Updates a weight from a gradient, both of `dtype`. States have the same type or, if `master` is set, float32, with
-// the weight in float32 as the last one. Unless the operator needs the whole weight, each element depends only on the
-// inputs at that element, so that a parameter may be updated in pieces.
 // How many threads updates of so many elements together are worth.
 inline WorkSize update_size(int64_t num_elements) {
   return num_elements <= 16384 ? WorkSize::kBrief : num_elements <= 65536 ? WorkSize::kSerial : WorkSize::kParallel;
 }
 
+// Updates a weight from a gradient, both of `dtype`. States have the same type or, if `master` is set, float32, with
+// the weight in float32 as the last one. Unless the operator needs the whole weight, each element depends only on the
+// inputs at that element, so that a parameter may be updated in pieces.
 class UpdateKernel {
  public:
   // `shape` is that of the parameter, or (elements,) for a piece.
