@@ -31,6 +31,20 @@ bool is_worth_splitting(const Op *op, double flops, double bytes) {
 }
 
 namespace plan {
+namespace {
+
+// The shapes of all inputs, of which those without a gradient are unknown.
+Shapes with_inputs_without_gradient(const Op &op, const Attrs &attrs, Shapes with) {
+  const std::vector<int> of = op.gradient_of(attrs).of;
+  if (of.size() != with.size()) return with;  // variadic: all have one
+  Shapes all(op.input_names(attrs, int(with.size())).size());
+  for (size_t i = 0; i < of.size(); ++i) {
+    if (size_t(of[i]) < all.size()) all[size_t(of[i])] = std::move(with[i]);
+  }
+  return all;
+}
+
+}  // namespace
 
 Cost cost_of(const Ir &ir, const IrStep &step) {
   Cost cost;
@@ -43,7 +57,8 @@ Cost cost_of(const Ir &ir, const IrStep &step) {
   // Gradients have the shapes of the forward step's inputs.
   for (const int v : alone ? step.like : forward.inputs) in.push_back(ir.values[size_t(v)].spec.shape);
   if (alone) {
-    if (step.op->input_names(step.attrs, int(in.size())).size() != in.size()) return cost;  // some have no gradient
+    in = with_inputs_without_gradient(*step.op, step.attrs, std::move(in));
+    if (step.op->input_names(step.attrs, int(in.size())).size() != in.size()) return cost;
     out.resize(size_t(step.op->num_outputs(step.attrs)));
     step.op->infer_shape(step.attrs, in, out);
   }

@@ -630,6 +630,49 @@ static void gradients_on_a_tape_are_operators(void **state) {
   cohort_trace_free(trace);
 }
 
+/* One layer of an RNN over sequences of given lengths, which get no gradient: backward is twice its
+ * 2 x (2 x 3) x 55 flops, as without lengths. */
+static void gradients_of_layers_with_inputs_that_have_none_count_as_well(void **state) {
+  const int64_t shapes[][3] = {{2, 3, 4}, {55, 0, 0}, {1, 3, 5}, {3, 0, 0}};
+  const size_t num_axes[] = {3, 1, 3, 1};
+  const char *const keys[] = {"state_size", "num_layers", "mode", "use_sequence_length"};
+  const char *const values[] = {"5", "1", "rnn_tanh", "True"};
+  cohort_trace *trace = make_trace(0);
+  cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
+  const char *name = NULL, *op = NULL;
+  cohort_ndarray *inputs[4], *gradients[2], *result = NULL;
+  cohort_arrays *outputs = NULL;
+  cohort_tape *tape = NULL;
+  size_t num = 0, i, found = 0;
+
+  (void)state;
+  for (i = 0; i < 4; ++i) inputs[i] = on_host(shapes[i], num_axes[i]);
+  for (i = 0; i < 2; ++i) gradients[i] = on_host(shapes[i], num_axes[i]);
+  ok(cohort_tape_create(&tape));
+  ok(cohort_tape_mark(tape, inputs, gradients, NULL, 2));
+  ok(cohort_tape_invoke(tape, "RNN", keys, values, 4, inputs, 4, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &result));
+  ok(cohort_wait_all());
+  ok(cohort_trace_start(trace));
+  ok(cohort_tape_backward(tape, &result, NULL, 1, NULL));
+  ok(cohort_wait_all());
+  ok(cohort_trace_stop(trace));
+  ok(cohort_trace_num_totals(trace, COHORT_TOTALS_BY_NAME, &num));
+  for (i = 0; i < num; ++i) {
+    ok(cohort_trace_total(trace, COHORT_TOTALS_BY_NAME, i, &name, &op, &total));
+    if (strcmp(op, "_backward_RNN") != 0) continue;
+    ++found;
+    assert_true(total.flops == 2 * 2.0 * (2 * 3) * 55);
+  }
+  assert_int_equal(found, 1);
+  for (i = 0; i < 4; ++i) cohort_ndarray_free(inputs[i]);
+  for (i = 0; i < 2; ++i) cohort_ndarray_free(gradients[i]);
+  cohort_ndarray_free(result);
+  cohort_arrays_free(outputs);
+  cohort_tape_free(tape);
+  cohort_trace_free(trace);
+}
+
 /* Ends the recording; counts the copies of this name and, if asked, the bytes they move. */
 static size_t copies_in(cohort_trace *trace, const char *name, double bytes) {
   cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
@@ -778,6 +821,7 @@ int main(void) {
       TEST(rows_of_totals_are_those_that_were_counted),
       TEST(threads_that_come_and_go_share_rows),
       TEST(gradients_on_a_tape_are_operators),
+      TEST(gradients_of_layers_with_inputs_that_have_none_count_as_well),
       TEST(copies_on_the_calling_thread_are_there),
       TEST(a_trace_that_is_not_as_it_should_be_is_refused),
       TEST(a_file_has_what_the_text_has),
