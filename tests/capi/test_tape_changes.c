@@ -2,35 +2,13 @@
 /* Operators on a tape change two things besides outputs and gradients: backward passes set a gamma that is fixed to 1,
  * and forward passes in training move the statistics of layers that learn. */
 #include "support/group_tests.h"
+#include "support/tapes.h"
 
 static cohort_tape *training_tape(void) {
-  cohort_tape *tape = NULL;
+  cohort_tape *tape = new_tape();
 
-  ok(cohort_tape_create(&tape));
   ok(cohort_tape_set_training(tape, 1, NULL));
   return tape;
-}
-
-static void mark(cohort_tape *tape, cohort_ndarray *array, cohort_ndarray *gradient) {
-  ok(cohort_tape_mark(tape, &array, gradient ? &gradient : NULL, NULL, 1));
-}
-
-static cohort_ndarray *apply(cohort_tape *tape, const char *op, cohort_ndarray *a, cohort_ndarray *b) {
-  cohort_ndarray *const inputs[] = {a, b};
-  cohort_ndarray *output = NULL;
-  cohort_arrays *outputs = NULL;
-
-  ok(cohort_tape_invoke(tape, op, NULL, NULL, 0, inputs, b ? 2 : 1, NULL, 0, NULL, &outputs));
-  ok(cohort_arrays_get(outputs, 0, &output));
-  cohort_arrays_free(outputs);
-  return output;
-}
-
-static void backward_along(cohort_tape *tape, cohort_ndarray *head, int32_t retain_graph) {
-  cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
-
-  options.retain_graph = retain_graph;
-  ok(cohort_tape_backward(tape, &head, NULL, 1, &options));
 }
 
 static cohort_ndarray *norm_of(cohort_tape *tape, cohort_ndarray *x, cohort_ndarray *gamma) {
@@ -60,8 +38,8 @@ static void a_fixed_gamma_becomes_one(void **state) {
     cohort_ndarray *x = floats(SHAPE(4, 1), FLOATS(1, 3, 5, 7)), *gamma = floats(SHAPE(1), FLOATS(3)), *y;
     cohort_ndarray *of_x = floats(SHAPE(4, 1), FLOATS(0, 0, 0, 0)), *of_gamma = floats(SHAPE(1), FLOATS(9));
 
-    mark(tape, x, of_x);
-    if (marked) mark(tape, gamma, of_gamma);
+    mark(tape, x, of_x, COHORT_GRAD_WRITE);
+    if (marked) mark(tape, gamma, of_gamma, COHORT_GRAD_WRITE);
     y = norm_of(tape, x, gamma);
     holds(gamma, 3);
     for (round = 0; round < 2; ++round) {
@@ -86,8 +64,8 @@ static void a_gamma_that_is_recorded_is_not_overwritten(void **state) {
   cohort_ndarray *of_log = floats(SHAPE(1), FLOATS(0)), *gamma, *y, *z;
 
   (void)state;
-  mark(tape, log_gamma, of_log);
-  mark(tape, x, NULL);
+  mark(tape, log_gamma, of_log, COHORT_GRAD_WRITE);
+  mark(tape, x, NULL, COHORT_GRAD_WRITE);
   gamma = apply(tape, "exp", log_gamma, NULL);
   y = norm_of(tape, x, gamma);
   z = apply(tape, "broadcast_add", y, gamma);
@@ -124,9 +102,9 @@ static void statistics_of_a_frozen_layer_stay(void **state) {
     inputs[2] = floats(SHAPE(1), FLOATS(0));
     inputs[3] = floats(SHAPE(1), FLOATS(100));
     inputs[4] = floats(SHAPE(1), FLOATS(1));
-    if (which < kNumMarks) mark(tape, inputs[which], NULL);
-    if (which == kBlockedGamma) mark(tape, inputs[kGamma], NULL);
-    if (which >= kPaused) mark(tape, x, NULL);
+    if (which < kNumMarks) mark(tape, inputs[which], NULL, COHORT_GRAD_WRITE);
+    if (which == kBlockedGamma) mark(tape, inputs[kGamma], NULL, COHORT_GRAD_WRITE);
+    if (which >= kPaused) mark(tape, x, NULL, COHORT_GRAD_WRITE);
     if (which == kPaused) ok(cohort_tape_set_recording(tape, 0, NULL));
     if (which >= kBlocked) inputs[0] = apply(tape, "BlockGrad", x, NULL);
     ok(cohort_tape_invoke(tape, "BatchNorm", keys, values, 2, inputs, 5, NULL, 0, NULL, &outputs));
@@ -151,7 +129,7 @@ static void the_mean_of_a_frozen_regularizer_stays(void **state) {
 
     inputs[0] = floats(SHAPE(2, 1), FLOATS(0.25f, 0.75f));
     inputs[1] = floats(SHAPE(1), FLOATS(1));
-    if (learns) mark(tape, inputs[0], NULL);
+    if (learns) mark(tape, inputs[0], NULL, COHORT_GRAD_WRITE);
     ok(cohort_tape_invoke(tape, "IdentityAttachKLSparseReg", &key, &value, 1, inputs, 2, NULL, 0, NULL, &outputs));
     holds(inputs[1], learns ? 0.75f : 1);
     cohort_ndarray_free(inputs[0]);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "support/boundary.h"
+#include "support/tapes.h"
 
 #define MAX_INPUTS 6
 #define MAX_SIZE 512
@@ -371,8 +372,8 @@ static void read_attributes(const char *text, attributes *attrs) {
   }
 }
 
-static cohort_arrays *apply(cohort_tape *tape, const char *op, const char *attributes_text,
-                            cohort_ndarray *const *arrays, size_t num) {
+static cohort_arrays *apply_to_all(cohort_tape *tape, const char *op, const char *attributes_text,
+                                   cohort_ndarray *const *arrays, size_t num) {
   attributes attrs;
   cohort_arrays *outputs = NULL;
   cohort_error *error;
@@ -382,18 +383,6 @@ static cohort_arrays *apply(cohort_tape *tape, const char *op, const char *attri
   if (error) print_error("%s %s\n", op, attributes_text);
   ok(error);
   return outputs;
-}
-
-static cohort_ndarray *apply_one(cohort_tape *tape, const char *op, cohort_ndarray *a, cohort_ndarray *b) {
-  cohort_ndarray *both[2], *output = NULL;
-  cohort_arrays *outputs;
-
-  both[0] = a;
-  both[1] = b;
-  outputs = apply(tape, op, "", both, b ? 2 : 1);
-  ok(cohort_arrays_get(outputs, 0, &output));
-  cohort_arrays_free(outputs);
-  return output;
 }
 
 /* The sum of the squares of arrays, weighted with noise of this seed, on the tape. The square makes gradients of linear
@@ -408,11 +397,11 @@ static cohort_ndarray *weighted_sum(cohort_tape *tape, cohort_arrays *arrays, un
 
     ok(cohort_arrays_get(arrays, i, &array));
     weight = noise_like(array, seed + 100 * (unsigned)i);
-    square = apply_one(tape, "elemwise_mul", array, array);
-    product = apply_one(tape, "elemwise_mul", square, weight);
-    part = apply_one(tape, "sum", product, NULL);
+    square = apply(tape, "elemwise_mul", array, array);
+    product = apply(tape, "elemwise_mul", square, weight);
+    part = apply(tape, "sum", product, NULL);
     if (sum) {
-      both = apply_one(tape, "elemwise_add", sum, part);
+      both = apply(tape, "elemwise_add", sum, part);
       cohort_ndarray_free(sum);
       cohort_ndarray_free(part);
       sum = both;
@@ -441,13 +430,13 @@ static cohort_arrays *gradients(const operator_case *which, const inputs *at, in
     if (!at->fixed[i]) variables[num++] = at->array[i];
   }
   ok(cohort_tape_mark(tape, variables, NULL, NULL, num));
-  values = apply(tape, which->op, which->attrs, at->array, at->num);
+  values = apply_to_all(tape, which->op, which->attrs, at->array, at->num);
   if (which->then) {
     cohort_ndarray *output = NULL;
 
     ok(cohort_arrays_get(values, 0, &output));
     cohort_arrays_free(values);
-    values = apply(tape, which->then, "", &output, 1);
+    values = apply_to_all(tape, which->then, "", &output, 1);
     cohort_ndarray_free(output);
   }
   for (k = 1; k <= order; ++k) {

@@ -3,25 +3,18 @@
 #include <time.h>
 
 #include "support/executor_tests.h"
+#include "support/tapes.h"
 
 static const float rows[] = {1, 2, 3, 4, 5, 6};
 
-/* The sum of squares of an array, as the tape records it. */
 static cohort_ndarray *square_of(cohort_tape *tape, cohort_ndarray *array) {
-  cohort_arrays *outputs = NULL;
-  cohort_ndarray *output = NULL;
-
-  ok(cohort_tape_invoke(tape, "square", NULL, NULL, 0, &array, 1, NULL, 0, NULL, &outputs));
-  ok(cohort_arrays_get(outputs, 0, &output));
-  cohort_arrays_free(outputs);
-  return output;
+  return apply(tape, "square", array, NULL);
 }
 
 static cohort_tape *marked(cohort_ndarray *array, cohort_ndarray *gradient) {
-  cohort_tape *tape = NULL;
+  cohort_tape *tape = new_tape();
 
-  ok(cohort_tape_create(&tape));
-  ok(cohort_tape_mark(tape, &array, &gradient, NULL, 1));
+  mark(tape, array, gradient, COHORT_GRAD_WRITE);
   return tape;
 }
 
