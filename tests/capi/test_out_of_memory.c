@@ -1,151 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that runs out at every allocation in turn. This program's malloc fails the N-th call of the library, or all
- * calls from the N-th on, while one part of a representative program runs: that part succeeds or reports an
- * out-of-memory error, leaks neither handles nor memory, and succeeds when repeated with the same objects. A part with
- * more than kMostTries allocations is tried at that many of them, evenly spread; with --all (or --part NAME, or --part
- * NAME N) at each.
+/* Memory that runs out at every allocation in turn, by the malloc of support/failing_malloc.h: the N-th call of the
+ * library fails, or all calls from the N-th on, while one part of a representative program runs. That part succeeds or
+ * reports an out-of-memory error, leaks neither handles nor memory, and succeeds when repeated with the same objects. A
+ * part with more than kMostTries allocations is tried at that many of them, evenly spread; with --all (or --part NAME,
+ * or --part NAME N) at each.
  *
- * Two libraries do not handle failed allocations: libgomp ends the process, and oneDNN 2.6 uses the null pointer, so
- * calls from these always succeed. If operator new throws inside oneDNN, oneDNN leaks, so growth of memory is accepted
- * there. */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <execinfo.h>
-#include <link.h>
-#include <unistd.h>
-
+ * If operator new throws inside oneDNN, oneDNN leaks, so growth of memory is accepted there. */
+#define _GNU_SOURCE /* for failing_malloc.h */
 #include "support/boundary.h"
-#include "support/sanitizer.h"
+#include "support/failing_malloc.h"
 #include "support/temporary.h"
-
-#define OWN_MALLOC !UNDER_SANITIZER /* a sanitizer has its own malloc */
-
-/* ---- a malloc that fails ----------------------------------------------------------------------------------------- */
-
-typedef struct code {
-  uintptr_t begin, end;
-} code;
-
-static code gomp, onednn;
-
-static struct {
-  long countdown; /* counts down to the allocation that fails; 0: none does */
-  int onward;     /* all later ones fail, too */
-  int armed;
-  long asked;    /* while armed */
-  int in_onednn; /* the first failing allocation was reached */
-  long live;     /* blocks that have not been freed */
-} memory;
-
-#if OWN_MALLOC
-extern void *__libc_malloc(size_t);
-extern void *__libc_calloc(size_t, size_t);
-extern void *__libc_realloc(void *, size_t);
-extern void *__libc_memalign(size_t, size_t);
-extern void __libc_free(void *);
-
-static int is_in(const code *library, const void *address) {
-  return (uintptr_t)address >= library->begin && (uintptr_t)address < library->end;
-}
-
-static int called_by(const code *library) {
-  void *frames[64];
-  const int num_frames = backtrace(frames, 64);
-  int i;
-
-  for (i = 0; i < num_frames; ++i) {
-    if (is_in(library, frames[i])) return 1;
-  }
-  return 0;
-}
-
-static int refuse(const void *caller) {
-  long asked;
-
-  if (!__atomic_load_n(&memory.armed, __ATOMIC_RELAXED)) return 0;
-  if (is_in(&gomp, caller) || is_in(&onednn, caller)) return 0;
-  asked = __atomic_add_fetch(&memory.asked, 1, __ATOMIC_RELAXED);
-  if (memory.countdown == 0 || asked < memory.countdown || (asked > memory.countdown && !memory.onward)) return 0;
-  if (asked == memory.countdown) memory.in_onednn = called_by(&onednn);
-  errno = ENOMEM;
-  return 1;
-}
-
-static void *counted(void *block) {
-  if (block) __atomic_add_fetch(&memory.live, 1, __ATOMIC_RELAXED);
-  return block;
-}
-
-void *malloc(size_t size) { return refuse(__builtin_return_address(0)) ? NULL : counted(__libc_malloc(size)); }
-
-void *calloc(size_t count, size_t size) {
-  return refuse(__builtin_return_address(0)) ? NULL : counted(__libc_calloc(count, size));
-}
-
-void *realloc(void *block, size_t size) {
-  void *moved;
-
-  if (size && refuse(__builtin_return_address(0))) return NULL;
-  moved = __libc_realloc(block, size);
-  if (!block) return counted(moved);
-  if (!size && !moved) __atomic_sub_fetch(&memory.live, 1, __ATOMIC_RELAXED);
-  return moved;
-}
-
-void *memalign(size_t alignment, size_t size) {
-  return refuse(__builtin_return_address(0)) ? NULL : counted(__libc_memalign(alignment, size));
-}
-
-void *aligned_alloc(size_t alignment, size_t size) {
-  return refuse(__builtin_return_address(0)) ? NULL : counted(__libc_memalign(alignment, size));
-}
-
-int posix_memalign(void **out_block, size_t alignment, size_t size) {
-  void *block = refuse(__builtin_return_address(0)) ? NULL : counted(__libc_memalign(alignment, size));
-
-  if (!block) return ENOMEM;
-  *out_block = block;
-  return 0;
-}
-
-void free(void *block) {
-  if (block) __atomic_sub_fetch(&memory.live, 1, __ATOMIC_RELAXED);
-  __libc_free(block);
-}
-#endif
-
-static int find_code(struct dl_phdr_info *info, size_t size, void *data) {
-  code *const found = strstr(info->dlpi_name, "libgomp") ? &gomp : strstr(info->dlpi_name, "libdnnl") ? &onednn : NULL;
-  int i;
-
-  (void)size;
-  (void)data;
-  for (i = 0; found && i < info->dlpi_phnum; ++i) {
-    if (info->dlpi_phdr[i].p_type != PT_LOAD || !(info->dlpi_phdr[i].p_flags & PF_X)) continue;
-    found->begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-    found->end = found->begin + info->dlpi_phdr[i].p_memsz;
-  }
-  return 0;
-}
-
-static int find_libraries(void **state) {
-  void *frame;
-
-  (void)state;
-  backtrace(&frame, 1); /* allocates at its first call */
-  dl_iterate_phdr(find_code, NULL);
-  return 0;
-}
-
-static void arm(long countdown, int onward) {
-  memory.countdown = countdown;
-  memory.onward = onward;
-  memory.asked = 0;
-  memory.in_onednn = 0;
-  __atomic_store_n(&memory.armed, 1, __ATOMIC_SEQ_CST);
-}
-
-static void disarm(void) { __atomic_store_n(&memory.armed, 0, __ATOMIC_SEQ_CST); }
 
 /* ---- the program that is tried ----------------------------------------------------------------------------------- */
 
@@ -683,8 +547,7 @@ cleanup:
   return error;
 }
 
-/* ---- running the parts
- * -------------------------------------------------------------------------------------------- */
+/* ---- running the parts ------------------------------------------------------------------------------------------- */
 
 typedef struct part {
   const char *name;
@@ -738,7 +601,7 @@ static int fail_at(const part *p, long place, int onward) {
   code = cohort_error_code(error);
   if (code == COHORT_ERROR_EXECUTION && callback_code) code = callback_code;
   callback_code = COHORT_SUCCESS;
-  asked = memory.asked;
+  asked = num_asked();
   if (code != COHORT_SUCCESS && code != COHORT_ERROR_OUT_OF_MEMORY) {
     disarm();
     fail_msg("%s, allocation %ld%s: expected an out of memory error, found %s: %s", p->name, place,
@@ -761,10 +624,10 @@ static void check_place(const part *p, long place, int onward) {
   int i;
 
   for (i = 0; i < 4; ++i) {
-    before = memory.live;
+    before = num_live_blocks();
     if (!fail_at(p, place, onward)) return;
-    growth = memory.live - before;
-    if (growth <= 0 || memory.in_onednn) return;
+    growth = num_live_blocks() - before;
+    if (growth <= 0 || failed_in_onednn()) return;
   }
   fail_msg("%s, allocation %ld%s: %ld blocks are left behind", p->name, place, onward ? " and all later" : "", growth);
 }
@@ -779,7 +642,7 @@ static void check_part(const part *p) {
     ok(p->run());
     disarm();
     settle();
-    last = memory.asked;
+    last = num_asked();
   } while (last < asked || asked < 0);
   if (only_part && strcmp(only_part, p->name) != 0) return;
   step = everywhere || only_part || last <= kMostTries ? 1 : last / kMostTries;
@@ -811,7 +674,7 @@ static void every_allocation_may_fail(void **state) {
   remove(path_of(".json"));
 }
 
-/* The very first calls of a process, before anything is initialised, in child processes: without any memory. */
+/* The very first calls of a process, before anything is initialised: without any memory. */
 static void errors_need_no_memory(void **state) {
   cohort_symbol *symbol = NULL;
   cohort_error *error;
