@@ -2,7 +2,7 @@
 // The part of cuDNN 9 that is used here: its backend interface, in which descriptors of a convolution lead to engines
 // that compute it. cuDNN is loaded when it is first needed; neither the build nor a run requires it, and without it
 // other kernels are used. Its functions and constants are declared here, so that its headers are not required either;
-// tests/cudasim/sim_cudnn.cc compares the constants with the headers where these are installed.
+// tests/cudasim/test_cudnn_plans.cc compares the constants with the headers where these are installed.
 #pragma once
 
 #include <cstddef>
