@@ -123,7 +123,7 @@ class IrBuilder {
     step.inputs = inputs;
     step.inplace = node.op->inplace;
     step.elementwise = is_elementwise(*node.op);
-    step.keep_for_backward = ir_.request->gives_saved;
+    step.keep_for_backward = ir_.request->gives_saved && ir_.steps.empty();  // the operator, not the copies behind it
     if (!is_whole) step.num_inside = int(inputs.size());
     for (int output = 0; output < node.num_outputs(); ++output) {
       IrValue value;

@@ -151,12 +151,39 @@ static void parts_are_recorded(void **state) {
   cohort_tape_free(tape);
 }
 
+/* The statistics of a batch are written where the moving ones are: results are copied there, and backward still reads
+ * what the layer's own step has saved. */
+static void outputs_may_be_states_of_a_layer(void **state) {
+  cohort_ndarray *x = floats(SHAPE(3, 2), rows, 6), *gradient = floats(SHAPE(3, 2), FLOATS(0, 0, 0, 0, 0, 0));
+  cohort_ndarray *gamma = floats(SHAPE(2), FLOATS(1, 1)), *beta = floats(SHAPE(2), FLOATS(0, 0));
+  cohort_ndarray *mean = floats(SHAPE(2), FLOATS(0, 0)), *variance = floats(SHAPE(2), FLOATS(1, 1));
+  cohort_ndarray *y = floats(SHAPE(3, 2), FLOATS(0, 0, 0, 0, 0, 0)), *inputs[5], *outputs[3];
+  cohort_tape *tape = marked(x, gradient);
+
+  (void)state;
+  inputs[0] = x, inputs[1] = gamma, inputs[2] = beta, inputs[3] = mean, inputs[4] = variance;
+  outputs[0] = y, outputs[1] = mean, outputs[2] = variance;
+  ok(cohort_tape_invoke(tape, "_contrib_BatchNormWithReLU", ATTRS("output_mean_var"), ATTRS("1"), 1, inputs, 5, outputs,
+                        3, NULL, NULL));
+  holds(mean, 3, 4);
+  ok(cohort_tape_backward(tape, &y, NULL, 1, NULL));
+  cohort_tape_free(tape);
+  cohort_ndarray_free(x);
+  cohort_ndarray_free(gradient);
+  cohort_ndarray_free(gamma);
+  cohort_ndarray_free(beta);
+  cohort_ndarray_free(mean);
+  cohort_ndarray_free(variance);
+  cohort_ndarray_free(y);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(other_rows_may_be_written),
       TEST(operators_may_write_other_rows),
       TEST(many_rows_may_be_written),
       TEST(parts_are_recorded),
+      TEST(outputs_may_be_states_of_a_layer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
