@@ -154,7 +154,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_backward(cohort_tape *tap
  *
  * @param variables      Marked arrays, or outputs of recorded operators.
  * @param out_gradients  A gradient for each variable; zeros if no head depends on it.
- * @return As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph.
+ * @return As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph,
+ *   COHORT_ERROR_INVALID_ARGUMENT for one that is a part of an array that the tape knows
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_grad(cohort_tape *tape, cohort_ndarray *const *heads,
                                                             cohort_ndarray *const *head_grads, size_t num_heads,

@@ -49,6 +49,7 @@ class Tape::Backward {
     }
     if (variables) {
       for (size_t i = 0; i < variables->size(); ++i) {
+        refuse_part((*variables)[i], i);
         targets_.push_back(tape_.track((*variables)[i], "variables", i));
         if (targets_.back().edge.record == 0) refuse("variables", i);
       }
@@ -130,6 +131,15 @@ class Tape::Backward {
         text(what, "[", index, "]: the array is not in a recorded graph: it was not made by a recorded operator ",
              "from marked arrays, or a backward pass without retain_graph has released it"),
         what);
+  }
+
+  // Each use of a part is a record of its own, and none of them is this one.
+  void refuse_part(const NDArray &variable, size_t index) const {
+    if (!tape_.find_whole(variable)) return;
+    throw Error(Code::kInvalidArgument,
+                text("variables[", index, "]: array ", variable.shape(),
+                     " is a part of one that the tape knows: expected the whole array"),
+                "variables");
   }
 
   static void check_head_gradient(const NDArray &head, const NDArray &gradient, size_t index) {

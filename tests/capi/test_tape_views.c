@@ -151,6 +151,27 @@ static void parts_are_recorded(void **state) {
   cohort_tape_free(tape);
 }
 
+/* A part is recorded each time it is used, so that there is no one gradient of it: zeros would be wrong. */
+static void parts_are_no_variables(void **state) {
+  cohort_ndarray *x = floats(SHAPE(3, 2), rows, 6), *part = NULL, *output, *slope = NULL;
+  cohort_tape *tape = marked(x, NULL);
+  cohort_arrays *slopes = NULL;
+
+  (void)state;
+  ok(cohort_ndarray_slice(x, 1, 3, &part));
+  output = square_of(tape, part);
+  fails(cohort_tape_grad(tape, &output, NULL, 1, &part, 1, NULL, &slopes), COHORT_ERROR_INVALID_ARGUMENT, "part");
+  ok(cohort_tape_grad(tape, &output, NULL, 1, &x, 1, NULL, &slopes));
+  ok(cohort_arrays_get(slopes, 0, &slope));
+  holds(slope, 0, 0, 6, 8, 10, 12);
+  cohort_ndarray_free(slope);
+  cohort_arrays_free(slopes);
+  cohort_ndarray_free(output);
+  cohort_ndarray_free(part);
+  cohort_ndarray_free(x);
+  cohort_tape_free(tape);
+}
+
 /* The statistics of a batch are written where the moving ones are: results are copied there, and backward still reads
  * what the layer's own step has saved. */
 static void outputs_may_be_states_of_a_layer(void **state) {
@@ -183,6 +204,7 @@ int main(void) {
       TEST(operators_may_write_other_rows),
       TEST(many_rows_may_be_written),
       TEST(parts_are_recorded),
+      TEST(parts_are_no_variables),
       TEST(outputs_may_be_states_of_a_layer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

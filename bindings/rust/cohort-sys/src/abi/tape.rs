@@ -113,7 +113,8 @@ extern "C" {
     /// - `options`: may be NULL. NULL: all defaults.
     /// - `out_gradients`: A gradient for each variable; zeros if no head depends on it.
     ///
-    /// Returns: As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph.
+    /// Returns: As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph,
+    ///   COHORT_ERROR_INVALID_ARGUMENT for one that is a part of an array that the tape knows
     pub fn cohort_tape_grad(
         tape: *mut cohort_tape,
         heads: *const *mut cohort_ndarray,

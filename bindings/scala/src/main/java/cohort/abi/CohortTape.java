@@ -68,7 +68,8 @@ public final class CohortTape {
     /**
      * As cohort_tape_backward(), but only for the given arrays, whose gradients are new arrays; gradient arrays of marks
      * are not written.
-     * Returns: As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph.
+     * Returns: As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph,
+     *   COHORT_ERROR_INVALID_ARGUMENT for one that is a part of an array that the tape knows
      * @param heads Marked arrays, or outputs of recorded operators.
      * @param head_grads may be NULL, entries may be NULL. For each the head gradient, of its shape, dtype and context. NULL entries, or NULL for all: ones.
      * @param variables Marked arrays, or outputs of recorded operators.
