@@ -97,7 +97,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_mark(cohort_tape *tape, c
  * @return NULL, or an error of cohort_operator_invoke(), or
  *   COHORT_ERROR_INVALID_ARGUMENT  an input shares only some of its elements with an array that the tape knows; an
  *                                  output is a marked array and the operator would be recorded
- *   COHORT_ERROR_STATE             an input was overwritten after it had been recorded
+ *   COHORT_ERROR_STATE             an input, or the array that it is a part of, was overwritten after it had been
+ *                                  recorded
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_invoke(cohort_tape *tape, const char *op,
                                                               const char *const *keys, const char *const *values,

@@ -70,7 +70,7 @@ const Tape::Known *Tape::find_whole(const NDArray &array) const {
   for (const Known &known : found->second) {
     if (known.storage.expired() || known.dtype != array.dtype() || known.bytes == bytes) continue;
     if (offset < known.offset || offset + bytes > known.offset + known.bytes) continue;
-    if ((offset - known.offset) % item == 0 && !is_stale(known)) return &known;
+    if ((offset - known.offset) % item == 0) return &known;
   }
   return nullptr;
 }
@@ -114,17 +114,15 @@ bool Tape::is_stale(const Known &known) const {
 }
 
 Tape::Tracked Tape::track(const NDArray &array, const char *what, size_t index) {
-  if (const Known *const whole = find_whole(array))
-    return recording_ ? record_part(*whole, array) : Tracked{array, Edge()};
-  const Known *known = find_known(array, what, index);
-  if (!known) return {array, Edge()};
+  const Known *const whole = find_whole(array), *const known = whole ? whole : find_known(array, what, index);
+  if (!known || (whole && !recording_)) return {array, Edge()};
   if (is_stale(*known)) {
     throw Error(Code::kState,
-                text(what, "[", index, "]: array ", array.shape(), " was overwritten after it was recorded by ",
-                     records_.at(known->edge.record).name()),
+                text(what, "[", index, "]: array ", array.shape(), whole ? " is a part of one that" : "",
+                     " was overwritten after it was recorded by ", records_.at(known->edge.record).name()),
                 what);
   }
-  return {array, known->edge};
+  return whole ? record_part(*whole, array) : Tracked{array, known->edge};
 }
 
 Tape::Values Tape::track_all(const Arrays &arrays, const char *what) {

@@ -172,6 +172,29 @@ static void parts_are_no_variables(void **state) {
   cohort_tape_free(tape);
 }
 
+/* A part of a recorded array that was overwritten is no constant: that would lose its gradient. */
+static void parts_of_overwritten_arrays_are_refused(void **state) {
+  cohort_ndarray *x = floats(SHAPE(3, 2), rows, 6), *first = NULL, *rest = NULL, *square, *output = NULL;
+  cohort_tape *tape = marked(x, NULL);
+  cohort_arrays *outputs = NULL;
+
+  (void)state;
+  square = square_of(tape, x);
+  ok(cohort_ndarray_slice(square, 0, 1, &first));
+  ok(cohort_ndarray_slice(square, 1, 3, &rest));
+  ok(cohort_ndarray_fill(first, 9));
+  fails(cohort_tape_invoke(tape, "square", NULL, NULL, 0, &rest, 1, NULL, 0, NULL, &outputs), COHORT_ERROR_STATE,
+        "overwritten");
+  ok(cohort_tape_set_recording(tape, 0, NULL));
+  output = square_of(tape, rest);
+  cohort_ndarray_free(output);
+  cohort_ndarray_free(rest);
+  cohort_ndarray_free(first);
+  cohort_ndarray_free(square);
+  cohort_ndarray_free(x);
+  cohort_tape_free(tape);
+}
+
 /* The statistics of a batch are written where the moving ones are: results are copied there, and backward still reads
  * what the layer's own step has saved. */
 static void outputs_may_be_states_of_a_layer(void **state) {
@@ -205,6 +228,7 @@ int main(void) {
       TEST(many_rows_may_be_written),
       TEST(parts_are_recorded),
       TEST(parts_are_no_variables),
+      TEST(parts_of_overwritten_arrays_are_refused),
       TEST(outputs_may_be_states_of_a_layer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,8 @@ extern "C" {
     /// Returns: NULL, or an error of cohort_operator_invoke(), or
     ///   COHORT_ERROR_INVALID_ARGUMENT  an input shares only some of its elements with an array that the tape knows; an
     ///                                  output is a marked array and the operator would be recorded
-    ///   COHORT_ERROR_STATE             an input was overwritten after it had been recorded
+    ///   COHORT_ERROR_STATE             an input, or the array that it is a part of, was overwritten after it had been
+    ///                                  recorded
     pub fn cohort_tape_invoke(
         tape: *mut cohort_tape,
         op: *const c_char,

@@ -83,7 +83,8 @@ public final class CohortTape {
      * Returns: NULL, or an error of cohort_operator_invoke(), or
      *   COHORT_ERROR_INVALID_ARGUMENT  an input shares only some of its elements with an array that the tape knows; an
      *                                  output is a marked array and the operator would be recorded
-     *   COHORT_ERROR_STATE             an input was overwritten after it had been recorded
+     *   COHORT_ERROR_STATE             an input, or the array that it is a part of, was overwritten after it had been
+     *                                  recorded
      * @param keys The operator's attributes as text.
      * @param inputs Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the states of an optimizer's operator) are written.
      * @param outputs may be NULL. Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that overlap inputs or each other: the result is as if all outputs were computed first, and then written one after the other. NULL with num_outputs 0: new ones.
