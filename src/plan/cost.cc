@@ -2,20 +2,27 @@
 #include "plan/cost.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "plan/ir.hpp"
 
 namespace cohort {
+namespace {
 
+// Operations of a forward step of `op` with these shapes of inputs and outputs; 0 if the operator does not say.
 double forward_flops(const Op &op, const Attrs &attrs, const Shapes &in, const Shapes &out) {
   return op.flops ? op.flops(attrs, in, out) : 0;
 }
 
+// Operations of its backward step, with the shapes of the forward step: a product as large as the forward step's for
+// each of the first two gradients, those of the data and the weight, that is wanted.
 double backward_flops(const Op &op, const Attrs &attrs, const Shapes &in, const Shapes &out,
                       const std::vector<bool> &wanted) {
   const auto end = wanted.begin() + std::min<std::ptrdiff_t>(2, std::ptrdiff_t(wanted.size()));
   return double(std::count(wanted.begin(), end, true)) * forward_flops(op, attrs, in, out);
 }
+
+}  // namespace
 
 FactorType factors_of(Dtype dtype, const Context &context, bool tf32) {
   if (dtype == Dtype::kBfloat16 || (dtype == Dtype::kFloat16 && !context.on_host())) return FactorType::kNarrow;

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floating-point operations of steps, the types that they multiply in, and estimates of time: for traces and for what
-// is worth several threads. Used by plan and tape.
+// is worth several threads.
 #pragma once
-
-#include <vector>
 
 #include "device/trace.hpp"
 #include "op/op.hpp"
 
 namespace cohort {
-
-// Operations of a forward step of `op` with these shapes of inputs and outputs; 0 if the operator does not say.
-double forward_flops(const Op &op, const Attrs &attrs, const Shapes &in, const Shapes &out);
-// Operations of its backward step, with the shapes of the forward step: a product as large as the forward step's for
-// each of the first two gradients, those of the data and the weight, that is wanted.
-double backward_flops(const Op &op, const Attrs &attrs, const Shapes &in, const Shapes &out,
-                      const std::vector<bool> &wanted);
 
 // A rough estimate of a step's time on one core in nanoseconds: enough to tell a few microseconds from many.
 double estimate_step_ns(double flops, double bytes);
