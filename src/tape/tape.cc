@@ -13,7 +13,9 @@ size_t offset_of(const NDArray &array) {
   return size_t(static_cast<const char *>(array.data()) - static_cast<const char *>(array.storage()->data()));
 }
 
-bool overlap(size_t a, size_t a_bytes, size_t b, size_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
+bool overlap(size_t a, size_t a_bytes, size_t b, size_t b_bytes) {
+  return a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
+}
 
 TensorType type_of(const NDArray &array) { return {array.shape(), array.dtype()}; }
 

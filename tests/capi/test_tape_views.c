@@ -151,6 +151,24 @@ static void parts_are_recorded(void **state) {
   cohort_tape_free(tape);
 }
 
+/* A part without elements shares none with the whole. */
+static void empty_parts_are_constants(void **state) {
+  cohort_ndarray *x = floats(SHAPE(3, 2), rows, 6), *part = NULL, *output;
+  cohort_tape *tape = marked(x, NULL);
+  int64_t at;
+
+  (void)state;
+  for (at = 0; at <= 3; ++at) {
+    ok(cohort_ndarray_slice(x, at, at, &part));
+    output = square_of(tape, part);
+    fails(cohort_tape_backward(tape, &output, NULL, 1, NULL), COHORT_ERROR_STATE, "not in a recorded graph");
+    cohort_ndarray_free(output);
+    cohort_ndarray_free(part);
+  }
+  cohort_ndarray_free(x);
+  cohort_tape_free(tape);
+}
+
 /* A part is recorded each time it is used, so that there is no one gradient of it: zeros would be wrong. */
 static void parts_are_no_variables(void **state) {
   cohort_ndarray *x = floats(SHAPE(3, 2), rows, 6), *part = NULL, *output, *slope = NULL;
@@ -227,6 +245,7 @@ int main(void) {
       TEST(operators_may_write_other_rows),
       TEST(many_rows_may_be_written),
       TEST(parts_are_recorded),
+      TEST(empty_parts_are_constants),
       TEST(parts_are_no_variables),
       TEST(parts_of_overwritten_arrays_are_refused),
       TEST(outputs_may_be_states_of_a_layer),
