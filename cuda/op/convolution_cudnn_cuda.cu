@@ -12,6 +12,7 @@
 #include "cuda/cuda_layout.hpp"
 #include "cuda/op/channel_sums.cuh"
 #include "cuda/op/convolution_plan.hpp"
+#include "cuda/op/filter_gradient.hpp"
 #include "cuda/op/finish_sums.hpp"
 #include "device/kernel_table.hpp"
 #include "op/convolution.hpp"
@@ -259,7 +260,12 @@ class CudnnBackward final : public Kernel {
       if (is_there_) scratch = std::max(scratch, (*found)->scratch_bytes());
     };
     find(0, kOfDeconvolution ? ConvolutionProblem::kResult : ConvolutionProblem::kDataGradient, &data_gradient_);
-    find(1, ConvolutionProblem::kFilterGradient, &filter_gradient_);
+    if (spec.wanted[1] && dtype_ == Dtype::kFloat32 && !spec.tf32 && FilterGradient::applies(sizes_)) {
+      own_filter_gradient_.emplace(sizes_);
+      scratch = std::max(scratch, own_filter_gradient_->scratch_bytes());
+    } else {
+      find(1, ConvolutionProblem::kFilterGradient, &filter_gradient_);
+    }
     if (spec.wanted.size() > 2 && spec.wanted[2]) {
       bias_gradient_.emplace(sizes_, kOfDeconvolution);
       scratch = std::max(scratch, bias_gradient_->scratch_bytes(sizeof(float)));
@@ -283,6 +289,11 @@ class CudnnBackward final : public Kernel {
       filter_gradient_->run({kOfDeconvolution ? head : data, args.outputs[1], kOfDeconvolution ? data : head},
                             args.scratch, lane);
     }
+    if (own_filter_gradient_) {
+      own_filter_gradient_->run(lane, static_cast<const float *>(kOfDeconvolution ? data : head),
+                                static_cast<const float *>(kOfDeconvolution ? head : data),
+                                static_cast<float *>(args.outputs[1]), args.scratch);
+    }
     if (bias_gradient_) {
       bias_gradient_->run<float>(lane, elements_of(args.inputs[0], dtype_), elements_of(args.outputs[2], dtype_),
                                  args.scratch);
@@ -294,6 +305,7 @@ class CudnnBackward final : public Kernel {
   const ConvolutionSizes sizes_;
   bool is_there_ = true;
   std::optional<CudnnConvolution> data_gradient_, filter_gradient_;
+  std::optional<FilterGradient> own_filter_gradient_;
   std::optional<ChannelSums> bias_gradient_;
 };
 

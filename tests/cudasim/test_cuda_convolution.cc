@@ -220,6 +220,78 @@ TEST(arrays_that_begin_anywhere_are_taken) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
+namespace {
+
+// Whole numbers from -2 to 2, so that sums are exact.
+void fill_with_whole_numbers(const NDArray &array, uint64_t seed) {
+  const NDArray numbers = random_of(array.shape(), seed);
+  for (int64_t i = 0; i < numbers.size(); ++i) {
+    float &number = numbers.data_as<float>()[i];
+    number = std::round(2 * number);
+  }
+  array.copy_from(numbers);
+}
+
+}  // namespace
+
+// In float32 gradients of small filters are summed by a kernel of our own, over several tiles of channels and places
+// and several parts, some of them short.
+TEST(gradients_of_small_filters_are_summed_by_a_kernel_of_our_own) {
+  struct Size {
+    int64_t batch, in, out, height, width, side, stride;
+  };
+  for (const Size &s : {Size{2, 3, 5, 5, 4, 3, 1}, Size{3, 20, 33, 9, 40, 3, 1}, Size{50, 16, 16, 65, 32, 3, 1},
+                        Size{1, 17, 16, 1, 8, 3, 1}, Size{3, 20, 33, 9, 20, 3, 2}, Size{50, 16, 8, 65, 16, 3, 2},
+                        Size{3, 20, 33, 9, 20, 1, 2}, Size{50, 16, 8, 65, 16, 1, 2}}) {
+    const auto pair_of = [](int64_t n) { return text("(", n, ",", n, ")"); };
+    const Case of{"Convolution",
+                  {{"kernel", pair_of(s.side)},
+                   {"stride", pair_of(s.stride)},
+                   {"pad", pair_of(s.side / 2)},
+                   {"num_filter", std::to_string(s.out)}},
+                  {s.batch, s.in, s.height * s.stride, s.width * s.stride},
+                  {s.out, s.in, s.side, s.side},
+                  {s.batch, s.out, s.height, s.width},
+                  0};
+    const Bound gpu = bind_on(kGpu0, of), cpu = bind_on(kCpu, of);
+    const uint64_t before = num_convolutions();
+    for (const Bound *bound : {&gpu, &cpu}) {
+      for (size_t i = 0; i < 2; ++i) fill_with_whole_numbers(bound->args[i], i + 1);
+      fill_with_whole_numbers(bound->head, 9);
+      bound->pass();
+    }
+    CHECK(values(gpu.grads[1]) == values(cpu.grads[1]));
+    CHECK_EQ(num_convolutions(), before + 2);
+  }
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+// Arrays are views that begin at any element, and results have the bits of those of whole arrays.
+TEST(gradients_of_filters_have_the_same_bits_for_views) {
+  const Shape shape{2, 3, 6, 8}, filters{4, 3, 3, 3}, result{2, 4, 6, 8};
+  const auto within = [](const Shape &of, uint64_t seed, int64_t first) {
+    const NDArray whole = NDArray::create({of.size() + 8}, Dtype::kFloat32, kGpu0);
+    const NDArray part = whole.slice(first, first + of.size()).reshape(of);
+    part.copy_from(random_of(of, seed));
+    return part;
+  };
+  std::vector<std::vector<double>> found;
+  for (const int64_t first : {0, 1}) {
+    const std::vector<NDArray> args{within(shape, 1, first), within(filters, 2, first)};
+    const std::vector<NDArray> grads{within(shape, 3, first), within(filters, 4, first)};
+    ExecutorOptions options;
+    options.context = kGpu0;
+    const Case of{
+        "Convolution", {{"kernel", "(3,3)"}, {"pad", "(1,1)"}, {"num_filter", "4"}}, shape, filters, result, 0};
+    const auto exec = Executor::bind(node_of(of), args, grads, {GradReq::kWrite, GradReq::kWrite}, {}, options);
+    exec->forward(true);
+    exec->backward({within(result, 5, first)});
+    found.push_back(values(grads[1]));
+  }
+  CHECK(found[0] == found[1]);
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
 TEST(factors_are_rounded_to_tf32_where_that_is_allowed_alone) {
   const Case &of = cases()[1];
   const Bound exact = bind_on(kGpu0, of), rounded = bind_on(kGpu0, of, Dtype::kFloat32, true);
