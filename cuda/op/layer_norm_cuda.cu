@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm: one warp per row. Gradients of gamma and beta are summed in a fixed number of parts, which are joined in
-// order.
-#include "cuda/op/rows.cuh"
+// LayerNorm. Rows of neighbouring elements are loaded as vectors; other rows have a warp each. Gradients of gamma and
+// beta are summed in a fixed number of parts, which are joined in order.
+#include "cuda/op/row_vectors.cuh"
 #include "device/kernel_table.hpp"
 #include "op/layer_norm.hpp"
 
@@ -9,6 +9,65 @@ namespace cohort {
 namespace {
 
 // ---- LayerNorm over (outer, length, inner), along length: y = (x - mean) / std * gamma + beta
+
+template <typename T>
+struct LayerNormRows {
+  using C = ComputeOf<T>;
+  const T *data, *gamma, *beta;
+  T *y, *means, *stds;
+  C eps;
+  __device__ void operator()(const RowThreads<T> &threads, int64_t row) const {
+    const T *const x = data + row * threads.length;
+    const C count = C(threads.length), mean = threads.sum([](C value) { return value; }, x) / count;
+    const C squares = threads.sum([=](C value) { return (value - mean) * (value - mean); }, x);
+    const C std = std::sqrt(squares / count + eps);
+    threads.write(
+        y + row * threads.length, [=](int64_t, C value, C by, C shift) { return (value - mean) / std * by + shift; }, x,
+        gamma, beta);
+    if (threadIdx.x != 0) return;
+    if (means) means[row] = from_compute<T>(mean);
+    if (stds) stds[row] = from_compute<T>(std);
+  }
+};
+
+// The gradient of the data.
+template <typename T>
+struct LayerNormGradientRows {
+  using C = ComputeOf<T>;
+  const T *head, *data, *gamma, *means, *stds;
+  T *gradient;
+  __device__ void operator()(const RowThreads<T> &threads, int64_t row) const {
+    const T *const dy = head + row * threads.length, *const x = data + row * threads.length;
+    const C mean = to_compute(means[row]), std = to_compute(stds[row]), count = C(threads.length);
+    const C sum = threads.sum([](C g, C by) { return g * by; }, dy, gamma) / count;
+    const C product =
+        threads.sum([=](C g, C by, C value) { return g * by * ((value - mean) / std); }, dy, gamma, x) / count;
+    threads.write(
+        gradient + row * threads.length,
+        [=](int64_t, C g, C by, C value) { return (g * by - sum - (value - mean) / std * product) / std; }, dy, gamma,
+        x);
+  }
+};
+
+// Part of the gradients of gamma and beta: sums over rows [rows * part / parts, rows * (part + 1) / parts).
+template <typename T>
+struct LayerNormColumns {
+  using C = ComputeOf<T>;
+  const T *head, *data, *means, *stds;
+  C *parts;
+  int64_t rows, length, num_parts;
+  __device__ void operator()(int64_t k) const {
+    const int64_t part = k / length, i = k % length, end = rows * (part + 1) / num_parts;
+    C product = 0, sum = 0;
+    for (int64_t row = rows * part / num_parts; row < end; ++row) {
+      const C g = to_compute(head[row * length + i]), value = to_compute(data[row * length + i]);
+      product += g * ((value - to_compute(means[row])) / to_compute(stds[row]));
+      sum += g;
+    }
+    parts[2 * k] = product;
+    parts[2 * k + 1] = sum;
+  }
+};
 
 template <typename C>
 class LayerNormCuda final : public Kernel {
@@ -25,6 +84,15 @@ class LayerNormCuda final : public Kernel {
     const Elements data = in(0), gamma = in(1), beta = in(2), y = out(0), mean_out = out(1), std_out = out(2);
     const RowExtent e = e_;
     const C eps = eps_;
+    if (are_vectors(e, dtype_)) {
+      return with_row_type(dtype_, [&](auto type) {
+        using T = decltype(type);
+        const auto at = [](const Elements &array) { return static_cast<T *>(array.data); };
+        for_each_row_of_vectors<T>(
+            lane, e.rows(), e.length, {data.data, gamma.data, beta.data, y.data},
+            LayerNormRows<T>{at(data), at(gamma), at(beta), at(y), at(mean_out), at(std_out), ComputeOf<T>(eps_)});
+      });
+    }
     for_each_row(lane, e.rows(), [=] __device__(int64_t row) {
       const int64_t first = e.start(row);
       const auto x = [=](int64_t i) { return load<C>(data, first + i * e.inner); };
@@ -64,8 +132,17 @@ class LayerNormBackwardCuda final : public Kernel {
     const Elements head = in(0), data = in(first_), gamma = in(first_ + 1), means = in(first_ + 2),
                    stds = in(first_ + 3);
     const RowExtent e = e_;
-    if (args.outputs[0]) {
-      const Elements to = elements_of(args.outputs[0], dtype_);
+    const bool by_vectors = are_vectors(e, dtype_);
+    const Elements to = elements_of(args.outputs[0], dtype_);
+    if (to.data && by_vectors) {
+      with_row_type(dtype_, [&](auto type) {
+        using T = decltype(type);
+        const auto at = [](const Elements &array) { return static_cast<T *>(array.data); };
+        for_each_row_of_vectors<T>(
+            lane, e.rows(), e.length, {head.data, data.data, gamma.data, to.data},
+            LayerNormGradientRows<T>{at(head), at(data), at(gamma), at(means), at(stds), at(to)});
+      });
+    } else if (to.data) {
       for_each_row(lane, e.rows(), [=] __device__(int64_t row) {
         const int64_t first = e.start(row);
         const C mean = load<C>(means, row), std = load<C>(stds, row);
@@ -80,18 +157,28 @@ class LayerNormBackwardCuda final : public Kernel {
     const Elements dgamma = elements_of(args.outputs[1], dtype_), dbeta = elements_of(args.outputs[2], dtype_);
     if (!dgamma.data && !dbeta.data) return;
     C *const parts = static_cast<C *>(args.scratch);
-    for_each(lane, kParts * e.length, [=] __device__(int64_t k) {
-      const int64_t part = k / e.length, i = k % e.length, rows = e.rows();
-      C product = 0, sum = 0;
-      for (int64_t row = rows * part / kParts; row < rows * (part + 1) / kParts; ++row) {
-        const int64_t place = e.start(row) + i * e.inner;
-        const C g = load<C>(head, place);
-        product += g * ((load<C>(data, place) - load<C>(means, row)) / load<C>(stds, row));
-        sum += g;
-      }
-      parts[2 * k] = product;
-      parts[2 * k + 1] = sum;
-    });
+    if (by_vectors) {
+      with_row_type(dtype_, [&](auto type) {
+        using T = decltype(type);
+        const auto at = [](const Elements &array) { return static_cast<const T *>(array.data); };
+        for_each(lane, kParts * e.length,
+                 LayerNormColumns<T>{at(head), at(data), at(means), at(stds), static_cast<ComputeOf<T> *>(args.scratch),
+                                     e.rows(), e.length, kParts});
+      });
+    } else {
+      for_each(lane, kParts * e.length, [=] __device__(int64_t k) {
+        const int64_t part = k / e.length, i = k % e.length, rows = e.rows();
+        C product = 0, sum = 0;
+        for (int64_t row = rows * part / kParts; row < rows * (part + 1) / kParts; ++row) {
+          const int64_t place = e.start(row) + i * e.inner;
+          const C g = load<C>(head, place);
+          product += g * ((load<C>(data, place) - load<C>(means, row)) / load<C>(stds, row));
+          sum += g;
+        }
+        parts[2 * k] = product;
+        parts[2 * k + 1] = sum;
+      });
+    }
     for_each(lane, e.length, [=] __device__(int64_t i) {
       C product = 0, sum = 0;
       for (int64_t part = 0; part < kParts; ++part) {

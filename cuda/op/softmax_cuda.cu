@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, softmin, log_softmax and SoftmaxActivation. One warp per row.
+// softmax, softmin, log_softmax and SoftmaxActivation. Rows of neighbouring elements of one type are loaded as vectors;
+// other rows have a warp each.
 #include <cstring>
 
-#include "cuda/op/rows.cuh"
+#include "cuda/op/row_vectors.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/softmax_problem.hpp"
 #include "op/float_math.hpp"
@@ -14,6 +15,58 @@ namespace {
 __device__ inline int64_t length_at(const Elements &lengths, int64_t row, int64_t most) {
   const int64_t length = lengths.data ? load_index(lengths, row) : most;
   return length < 0 ? 0 : length > most ? most : length;
+}
+
+template <typename T>
+struct SoftmaxVectors {
+  using C = ComputeOf<T>;
+  const T *x;
+  T *y;
+  C scale;
+  bool log;
+  __device__ void operator()(const RowThreads<T> &threads, int64_t row) const {
+    const T *const from = x + row * threads.length;
+    T *const to = y + row * threads.length;
+    const C by = scale;
+    const C top = threads.largest([=](C value) { return value * by; }, from);
+    const C sum = threads.sum([=](C value) { return pointwise::exp_of(value * by - top); }, from);
+    if (log) {
+      const C shift = top + pointwise::log_of(sum);
+      threads.write(
+          to, [=](int64_t, C value) { return value * by - shift; }, from);
+    } else {
+      threads.write(
+          to, [=](int64_t, C value) { return pointwise::exp_of(value * by - top) / sum; }, from);
+    }
+  }
+};
+
+template <typename T>
+struct SoftmaxGradientVectors {
+  using C = ComputeOf<T>;
+  const T *head, *output;
+  T *gradient;
+  C scale;
+  bool log;
+  __device__ void operator()(const RowThreads<T> &threads, int64_t row) const {
+    const T *const dy = head + row * threads.length, *const y = output + row * threads.length;
+    T *const to = gradient + row * threads.length;
+    const C by = scale;
+    if (log) {
+      const C sum = threads.sum([](C g) { return g; }, dy);
+      threads.write(
+          to, [=](int64_t, C g, C result) { return (g - pointwise::exp_of(result) * sum) * by; }, dy, y);
+    } else {
+      const C sum = threads.sum([](C g, C result) { return g * result; }, dy, y);
+      threads.write(
+          to, [=](int64_t, C g, C result) { return (g - sum) * result * by; }, dy, y);
+    }
+  }
+};
+
+// Whether the rows of a problem are given to the structures above.
+bool has_vector_rows(const SoftmaxProblem &p) {
+  return !p.uses_length && p.from == p.to && are_vectors({p.outer, p.cols, p.inner}, p.from);
 }
 
 template <typename C>
@@ -29,6 +82,14 @@ class SoftmaxCuda final : public Kernel {
     const C scale = C(p_.scale);
     const bool log = p_.log;
     if (e.size() == 0) return;
+    if (has_vector_rows(p_)) {
+      return with_row_type(p_.from, [&](auto type) {
+        using T = decltype(type);
+        for_each_row_of_vectors<T>(
+            lane, e.rows(), e.length, {x.data, y.data},
+            SoftmaxVectors<T>{static_cast<const T *>(x.data), static_cast<T *>(y.data), ComputeOf<T>(p_.scale), log});
+      });
+    }
     for_each_row(lane, e.rows(), [=] __device__(int64_t row) {
       const int64_t first = e.start(row);
       // Elements from the length on are 0.
@@ -65,6 +126,15 @@ class SoftmaxBackwardCuda final : public Kernel {
     const C scale = C(p_.scale);
     const bool log = p_.log;
     if (e.size() == 0) return;
+    if (has_vector_rows(p_)) {
+      return with_row_type(p_.from, [&](auto type) {
+        using T = decltype(type);
+        for_each_row_of_vectors<T>(
+            lane, e.rows(), e.length, {head.data, output.data, to.data},
+            SoftmaxGradientVectors<T>{static_cast<const T *>(head.data), static_cast<const T *>(output.data),
+                                      static_cast<T *>(to.data), ComputeOf<T>(p_.scale), log});
+      });
+    }
     for_each_row(lane, e.rows(), [=] __device__(int64_t row) {
       const int64_t first = e.start(row);
       const auto dy = [=](int64_t i) { return load<C>(head, first + i * e.inner); };

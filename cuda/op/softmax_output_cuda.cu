@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SoftmaxOutput: softmax forward, softmax minus the label backward; the rules of src/cpu/op/softmax_output_cpu.cc.
-#include "cuda/op/rows.cuh"
+#include "cuda/op/row_vectors.cuh"
 #include "device/kernel_table.hpp"
 #include "op/float_math.hpp"
 #include "op/softmax_output.hpp"
@@ -68,6 +68,46 @@ __global__ void softmax_difference(Elements label, Elements output, Elements hea
   }
 }
 
+template <typename T>
+struct SoftmaxOutputRows {
+  using C = ComputeOf<T>;
+  const T *x;
+  T *y;
+  __device__ void operator()(const RowThreads<T> &threads, int64_t row) const {
+    const T *const from = x + row * threads.length;
+    const C top = threads.largest([](C value) { return value; }, from);
+    const C sum = threads.sum([=](C value) { return pointwise::exp_of(value - top); }, from);
+    threads.write(
+        y + row * threads.length, [=](int64_t, C value) { return pointwise::exp_of(value - top) / sum; }, from);
+  }
+};
+
+// softmax_gradient() for labels that are classes of rows.
+template <typename T>
+struct SoftmaxOutputGradientRows {
+  using C = ComputeOf<T>;
+  Elements label;
+  const T *output, *head;
+  const C *valid;
+  T *gradient;
+  GradientNumbers<C> n;
+  __device__ void operator()(const RowThreads<T> &threads, int64_t row) const {
+    const C scale = valid ? *valid : n.scale;
+    const int64_t k = load_index(label, row), first = row * threads.length;
+    const GradientNumbers<C> numbers = n;
+    const bool ignored = n.use_ignore && k == n.ignored;
+    const auto value = [=](int64_t i, C y) {
+      return ignored ? C(0) : (y - (i == k ? numbers.wanted : numbers.others)) * scale;
+    };
+    if (head) {
+      threads.write(
+          gradient + first, [=](int64_t i, C y, C by) { return value(i, y) * by; }, output + first, head + first);
+    } else {
+      threads.write(gradient + first, value, output + first);
+    }
+  }
+};
+
 template <typename C>
 class SoftmaxOutputCuda final : public Kernel {
  public:
@@ -79,6 +119,13 @@ class SoftmaxOutputCuda final : public Kernel {
     if (extent_.size() == 0) return;
     const Elements x = elements_of(args.inputs[0], dtype_), y = elements_of(args.outputs[0], dtype_);
     const RowExtent e{extent_.outer, extent_.classes, extent_.inner};
+    if (are_vectors(e, dtype_)) {
+      return with_row_type(dtype_, [&](auto type) {
+        using T = decltype(type);
+        for_each_row_of_vectors<T>(lane, e.rows(), e.length, {x.data, y.data},
+                                   SoftmaxOutputRows<T>{static_cast<const T *>(x.data), static_cast<T *>(y.data)});
+      });
+    }
     for_each_row(lane, e.rows(), [=] __device__(int64_t row) {
       const int64_t first = e.start(row);
       const auto value = [=](int64_t i) { return load<C>(x, first + i * e.inner); };
@@ -132,6 +179,17 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
     if (counts_) {
       launch(scale_by_valid<C>, {dim3(1), dim3(kBlockThreads)}, lane.stream, label, labels_, numbers_.ignored,
              C(attrs_.grad_scale), valid);
+    }
+    if (are_vectors({extent_.outer, extent_.classes, extent_.inner}, dtype_)) {
+      return with_row_type(dtype_, [&](auto type) {
+        using T = decltype(type);
+        if constexpr (std::is_same_v<ComputeOf<T>, C>) {
+          for_each_row_of_vectors<T>(lane, extent_.outer, extent_.classes, {output.data, head.data, gradient.data},
+                                     SoftmaxOutputGradientRows<T>{label, static_cast<const T *>(output.data),
+                                                                  static_cast<const T *>(head.data), valid,
+                                                                  static_cast<T *>(gradient.data), numbers_});
+        }
+      });
     }
     launch(softmax_gradient<C>, grid, lane.stream, label, output, head, valid, gradient, extent_, numbers_);
   }
