@@ -122,10 +122,7 @@ NDArray NDArray::create(const Shape &shape, Dtype dtype, const Context &context,
     std::memset(array.data(), 0, bytes);
     return array;
   }
-  const std::vector<char> zeros(std::min(bytes, size_t(4) << 20));
-  for (size_t done = 0; done < bytes; done += zeros.size()) {
-    device_copy(*array.storage_, array.data_as<char>() + done, zeros.data(), std::min(zeros.size(), bytes - done));
-  }
+  fill_at_once(array, 0);
   return array;
 }
 
@@ -235,14 +232,15 @@ NDArray NDArray::slice_axis(int given_axis, int64_t begin, int64_t given_end) co
   check_axis_range(shape_, axis, begin, end);
   if (begin == end)
     throw Error(Code::kInvalidArgument, text("slice [", begin, ", ", end, ") of axis ", axis, " is empty"));
-  const NDArray host = on_host();
-  host.wait();
-  const NDArray result = create(with_length(shape_, axis, end - begin), dtype_, host.context(), false);
-  {
-    const WorkSpan span(copy_info(), 2.0 * double(result.bytes()));
-    copy_slice(host.data(), shape_, dtype_, axis, begin, end, result.data(), dtype_);
+  const NDArray result = create(with_length(shape_, axis, end - begin), dtype_, context(), false);
+  if (!context().on_host()) {
+    copy_at_once(ArraySlice(*this, axis, begin, end), result);
+    return result;
   }
-  return result.context() == context() ? result : result.copy_to(context());
+  wait();
+  const WorkSpan span(copy_info(), 2.0 * double(result.bytes()));
+  copy_slice(data(), shape_, dtype_, axis, begin, end, result.data(), dtype_);
+  return result;
 }
 
 // ---- copies -------------------------------------------------------------------------------------------------------
@@ -293,11 +291,18 @@ void NDArray::copy_from(const NDArray &source) const {
 }
 
 void NDArray::fill(double value) const {
-  fill_through_host(*this, [&](void *data) {
-    dispatch(dtype_, [&](auto tag) {
-      using T = decltype(tag);
-      std::fill_n(static_cast<T *>(data), size(), cast_element<T>(value));
-    });
+  dispatch(dtype_, [&](auto tag) {
+    using T = decltype(tag);
+    const T element = cast_element<T>(value);
+    wait_to_write();
+    if (!context().on_host()) {
+      uint64_t bytes = 0;
+      std::memcpy(&bytes, &element, sizeof element);
+      fill_at_once(*this, bytes);
+      return wait();
+    }
+    std::fill_n(data_as<T>(), size(), element);
+    written();
   });
 }
 
@@ -364,18 +369,22 @@ NDArray concatenate(const std::vector<NDArray> &arrays, int given_axis) {
       throw Error(Code::kShape, text("concatenate on axis ", axis, ": the total length does not fit in 64 bits"));
   }
   const Shape shape = with_length(first.shape(), axis, length);
-  const NDArray result =
-      NDArray::create(shape, first.dtype(), first.context().on_host() ? first.context() : Context(), false);
+  const NDArray result = NDArray::create(shape, first.dtype(), first.context(), false);
   int64_t begin = 0;
   for (const NDArray &array : arrays) {
-    const NDArray host = array.on_host();
-    host.wait();
     const int64_t end = begin + array.shape()[axis];
-    const WorkSpan span(copy_info(), 2.0 * double(host.bytes()));
-    paste_slice(host.data(), host.dtype(), result.data(), shape, result.dtype(), axis, begin, end);
+    if (first.context().on_host()) {
+      const NDArray host = array.on_host();
+      host.wait();
+      const WorkSpan span(copy_info(), 2.0 * double(host.bytes()));
+      paste_slice(host.data(), host.dtype(), result.data(), shape, result.dtype(), axis, begin, end);
+    } else {
+      const bool is_there = array.context() == first.context();
+      paste_at_once(is_there ? array : array.copy_to(first.context()), ArraySlice(result, axis, begin, end));
+    }
     begin = end;
   }
-  return result.context() == first.context() ? result : result.copy_to(first.context());
+  return result;
 }
 
 }  // namespace cohort

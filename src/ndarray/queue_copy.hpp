@@ -36,5 +36,9 @@ struct ArraySlice {
 void queue_copy(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue);
 // Likewise on the immediate timeline of the device of `to`; thread-safe.
 void copy_at_once(const ArraySlice &from, const NDArray &to);
+// The same into a slice of an array on the same GPU, of the same type.
+void paste_at_once(const NDArray &from, const ArraySlice &to);
+// Queues the value to all elements of an array on a GPU: the bytes of the element, the first one lowest.
+void fill_at_once(const NDArray &to, uint64_t value);
 
 }  // namespace cohort

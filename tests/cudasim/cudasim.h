@@ -31,6 +31,7 @@ CUDASIM_API void cudasim_fail_call(uint64_t nth, int error);
 CUDASIM_API uint64_t cudasim_num_calls(void);    /* so far, of those that can fail */
 CUDASIM_API uint64_t cudasim_num_launches(void); /* of kernels, also those of libraries, and of graphs */
 CUDASIM_API uint64_t cudasim_num_replays(void);  /* launches of graphs */
+CUDASIM_API uint64_t cudasim_host_bytes(void);   /* copied between the host and devices */
 /* The errors found since the last call of this function, one per line; "" if there were none. Valid until the next
  * call. */
 CUDASIM_API const char *cudasim_reports(void);

@@ -89,7 +89,8 @@ struct Simulator {
   std::set<CUevent_st *> events;
   std::set<CUgraph_st *> captured;
   std::set<CUgraphExec_st *> graphs;
-  uint64_t num_calls = 0, num_launches = 0, num_replays = 0, num_collectives = 0, fail_at = 0, break_at = 0;
+  uint64_t num_calls = 0, num_launches = 0, num_replays = 0, num_collectives = 0, fail_at = 0, break_at = 0,
+           host_bytes = 0;
   cudaError_t fail_with = cudaSuccess;
   std::map<cudaDeviceAttr, int> attributes;  // of all devices
   void be_machine(int capability, int units, int clock, int memory_clock, int bus_bits);

@@ -454,6 +454,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
   }
   if (pageable && conflicts(stream, "cudaMemcpyAsync of pageable memory"))
     return call.result(cudaErrorStreamCaptureUnsupported);
+  if (target != source) sim().host_bytes += bytes;
   const auto done = std::make_shared<Mark>();
   sim().enqueue(stream, {"a copy", [=] { copy_bytes(to, target, from, source, bytes); }, nullptr, done});
   if (!pageable) return cudaSuccess;

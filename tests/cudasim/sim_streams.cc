@@ -329,6 +329,11 @@ uint64_t cudasim_num_replays() {
   return sim().num_replays;
 }
 
+uint64_t cudasim_host_bytes() {
+  const Lock lock(sim().mutex);
+  return sim().host_bytes;
+}
+
 void cudasim_stop_device(int device, int stop) {
   const Lock lock(sim().mutex);
   sim().devices[device].stopped = stop != 0;

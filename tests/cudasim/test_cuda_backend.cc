@@ -436,6 +436,38 @@ TEST(copies_from_and_to_the_host_do_not_make_the_caller_wait) {
   CHECK(*back == *host);
 }
 
+TEST(arrays_are_zeroed_filled_sliced_and_joined_where_they_are) {
+  const auto host_bytes = CONTROL(cudasim_host_bytes);
+  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kUint8}) {
+    const auto on_both = [&](const auto &make) {
+      const uint64_t before = host_bytes();
+      const NDArray found = make(kGpu0);
+      immediate_timeline(kGpu0)->sync();
+      CHECK_EQ(host_bytes(), before);
+      CHECK(values_of(found) == values_of(make(kCpu)));
+    };
+    for (const Shape &shape : {Shape{3}, Shape{2, 5, 3}, Shape{300, 70}}) {
+      on_both([&](const Context &context) { return NDArray::create(shape, dtype, context); });
+      on_both([&](const Context &context) {
+        const NDArray filled = NDArray::create(shape, dtype, context);
+        filled.fill(3);
+        return filled;
+      });
+    }
+    const NDArray cpu = NDArray::create({4, 6, 5}, dtype, kCpu);
+    cpu.copy_from(random_on(kCpu, cpu.shape(), 1));
+    const NDArray gpu = cpu.copy_to(kGpu0);
+    for (int axis = 0; axis < 3; ++axis) {
+      const auto array_on = [&](const Context &context) { return context == kCpu ? cpu : gpu; };
+      on_both([&](const Context &context) { return array_on(context).slice_axis(axis, 1, 3); });
+      on_both([&](const Context &context) {
+        const NDArray array = array_on(context);
+        return concatenate({array.slice_axis(axis, 1, 3), array, array.slice_axis(axis, 0, 1)}, axis);
+      });
+    }
+  }
+}
+
 TEST(a_released_executor_ends_without_a_wait) {
   seed_anew(2);
   const auto in_use = CONTROL(cudasim_bytes_in_use);

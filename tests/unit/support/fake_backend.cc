@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "device/array_work.hpp"
 #include "device/device.hpp"
 #include "device/kernel_table.hpp"
 
@@ -67,6 +68,41 @@ class FakeQueue final : public Queue {
   std::vector<std::function<void()>> work_;
 };
 
+// The kernels of array_work.hpp, as plain loops.
+class Fill final : public Kernel {
+ public:
+  explicit Fill(const StepSpec &spec)
+      : value_(spec.attrs_as<ElementFill>().value),
+        count_(spec.outputs[0].shape.size()),
+        bytes_(dtype_size(spec.outputs[0].dtype)) {}
+  void run(const Args &args, const Lane &) const override {
+    char *const to = real_address(args.outputs[0]);
+    for (int64_t i = 0; i < count_; ++i) std::memcpy(to + size_t(i) * bytes_, &value_, bytes_);
+  }
+
+ private:
+  const uint64_t value_;
+  const int64_t count_;
+  const size_t bytes_;
+};
+
+class CopyOfRows final : public Kernel {
+ public:
+  explicit CopyOfRows(const StepSpec &spec)
+      : rows_(spec.attrs_as<RowCopy>()), bytes_(dtype_size(spec.inputs[0].dtype)) {}
+  void run(const Args &args, const Lane &) const override {
+    for (int64_t row = 0; row < rows_.num_rows; ++row) {
+      std::memcpy(real_address(args.outputs[0]) + size_t(rows_.to + row * rows_.to_stride) * bytes_,
+                  real_address(args.inputs[0]) + size_t(rows_.from + row * rows_.from_stride) * bytes_,
+                  size_t(rows_.length) * bytes_);
+    }
+  }
+
+ private:
+  const RowCopy rows_;
+  const size_t bytes_;
+};
+
 class FakeDevice final : public Device {
  public:
   using Device::Device;
@@ -78,13 +114,20 @@ class FakeDevice final : public Device {
   }
   std::shared_ptr<Queue> create_queue(const QueueOptions &) override { return std::make_shared<FakeQueue>(); }
   const KernelTable &kernels() const override {
-    static const auto *const none = new KernelTable;
-    return *none;
+    static const auto *const table = [] {
+      auto *const made = new KernelTable;
+      made->add("_fill_elements", make_kernel_of<Fill>);
+      made->add("_copy_rows", make_kernel_of<CopyOfRows>);
+      return made;
+    }();
+    return *table;
   }
   std::unique_ptr<Kernel> make_reorder(const TensorSpec &, const TensorSpec &, int) override { return nullptr; }
 
  protected:
-  std::unique_ptr<Kernel> construct(const KernelEntry &, StepSpec &) override { return nullptr; }
+  std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) override {
+    return call_factory(entry, spec);
+  }
 };
 
 }  // namespace
