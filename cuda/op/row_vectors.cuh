@@ -11,8 +11,8 @@
 
 namespace cohort {
 
-// What the threads of one row do together; all of them make each call. Each array is given by where its row begins, and
-// fn gets the elements of the arrays at one place, in the compute type C.
+// The threads of one row, which make each call together. Each array is given by where its row begins, and fn gets the
+// elements of the arrays at one place, in the compute type.
 template <typename T>
 struct RowThreads {
   using C = ComputeOf<T>;
