@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "base/dtype.hpp"
@@ -51,12 +52,49 @@ inline uint64_t name_stream(const std::string &name) {
 // Uniform in [0, 1): a multiple of 2^-24.
 COHORT_HOST_DEVICE inline float uniform_of(uint32_t word) { return float(word >> 8) * 5.9604644775390625e-8f; }
 
-// Two independent standard normal numbers from two words, by Box-Muller. Magnitude at most 5.8.
+// The functions of normal_of(), by additions and products alone: those of libraries differ in the last bit from one
+// backend to the next. No compiler may contract them.
+
+// The logarithm of x from 2^-24 to 1. x = 2^e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2).
+COHORT_HOST_DEVICE inline float log_of_unit(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const uint32_t shifted = bits - 0x3f3504f3u;  // sqrt(1/2)
+  bits = (shifted & 0x7fffffu) + 0x3f3504f3u;
+  float f;
+  std::memcpy(&f, &bits, sizeof f);
+  f -= 1.0f;
+  const float e = float(int32_t(shifted) >> 23);
+  float p = 0.09272214f;
+  p = p * f - 0.14118426f;
+  p = p * f + 0.14676397f;
+  p = p * f - 0.16592856f;
+  p = p * f + 0.19985127f;
+  p = p * f - 0.25000921f;
+  p = p * f + 0.33333409f;
+  const float log = f + f * f * (f * p - 0.5f);
+  return e * 0.693145751953125f + (log + e * 1.42860682031e-6f);
+}
+
+// The cosine and the sine of n / 2^24 of a turn, n below 2^24.
+COHORT_HOST_DEVICE inline void turn_of(uint32_t n, float *cosine, float *sine) {
+  const uint32_t quarter = (n + (1u << 21)) >> 22;
+  const float x = float(int32_t(n) - int32_t(quarter << 22)) * 3.745070282e-7f, x2 = x * x;  // at most pi / 4
+  const float s = x + x * x2 * ((-0.0001958795f * x2 + 0.008332749f) * x2 - 0.16666664f);
+  const float c = 1.0f - 0.5f * x2 + x2 * x2 * ((2.45477e-5f * x2 - 0.0013888301f) * x2 + 0.041666664f);
+  const float along = quarter % 2 ? s : c, across = quarter % 2 ? c : s;
+  *cosine = quarter % 4 == 1 || quarter % 4 == 2 ? -along : along;
+  *sine = quarter % 4 >= 2 ? -across : across;
+}
+
+// Two independent standard normal numbers from two words, by Box-Muller. Magnitude at most 5.8. All backends give the
+// same bits.
 COHORT_HOST_DEVICE inline void normal_of(uint32_t word0, uint32_t word1, float *a, float *b) {
-  const float radius = sqrtf(-2.0f * logf((float(word0 >> 8) + 1.0f) * 5.9604644775390625e-8f));  // in (0, 1]
-  const float angle = 6.28318530717958648f * uniform_of(word1);
-  *a = radius * cosf(angle);
-  *b = radius * sinf(angle);
+  const float radius = sqrtf(-2.0f * log_of_unit((float(word0 >> 8) + 1.0f) * 5.9604644775390625e-8f));  // of (0, 1]
+  float cosine, sine;
+  turn_of(word1 >> 8, &cosine, &sine);
+  *a = radius * cosine;
+  *b = radius * sine;
 }
 
 // Number i of a stream. For single numbers; loops use all four words of a block.
