@@ -54,8 +54,7 @@ class Potrf {
       linalg::share_each<Backend>(n - i - 1, [&](int64_t behind) { row[i + 1 + behind] /= root; });
       linalg::share_each<Backend>(1, [&](int64_t) { row[i] = root; });
     }
-    linalg::transpose_square<Backend>(n, l);
-    linalg::copy_triangle<Backend>(true, n, l, l);
+    linalg::transpose_upper<Backend>(n, l);
   }
   const Squares e_;
 };
@@ -122,8 +121,7 @@ class PotriBackward {
       Backend::gemm(false, true, n, n, n, head, b, C(0), da);
       Backend::gemm(true, true, n, n, n, head, b, C(1), da);
       linalg::solve_triangle<Backend>(true, false, n, n, in[1] + i * e_.area(), da);
-      linalg::transpose_square<Backend>(n, da);
-      linalg::copy_triangle<Backend>(true, n, da, da);
+      linalg::transpose_upper<Backend>(n, da);
       linalg::scale<Backend>(C(-1), n * n, da);
     });
   }

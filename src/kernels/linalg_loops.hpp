@@ -122,6 +122,17 @@ COHORT_DEVICE void transpose_square(int64_t n, C *x) {
   });
 }
 
+// The same for the upper triangle alone: below it, x is not read, and what it leaves is 0.
+template <typename Backend, typename C>
+COHORT_DEVICE void transpose_upper(int64_t n, C *x) {
+  share_each<Backend>(n, [&](int64_t i) {
+    for (int64_t j = 0; j < i; ++j) {
+      x[i * n + j] = x[j * n + i];
+      x[j * n + i] = C(0);
+    }
+  });
+}
+
 // to = one triangle of a, with zeros elsewhere. to may be a.
 template <typename Backend, typename C>
 COHORT_DEVICE void copy_triangle(bool lower, int64_t n, const C *a, C *to) {
