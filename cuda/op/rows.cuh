@@ -60,27 +60,28 @@ void for_each_row(const Lane &lane, int64_t rows, const Body &body) {
   launch(call_for_each_row<Body>, grid, lane.stream, body, rows);
 }
 
-// sums[j] = sum over rows of from (rows, columns). A block owns 32 columns; each of its 8 warps adds every 8th row in
+// sums[j] = sum over rows of from (rows, columns). A block owns 32 columns; each of its 32 warps adds every 32nd row in
 // order, then the warps' sums are added in order.
+constexpr int kSumWarps = 32;
 template <typename C>
 __global__ void add_rows(Elements from, Elements sums, int64_t rows, int64_t columns) {
-  COHORT_SHARED(C, partial, [8][32]);
+  COHORT_SHARED(C, partial, [kSumWarps][32]);
   const int64_t column = int64_t(blockIdx.x) * 32 + threadIdx.x;
   C sum = 0;
   if (column < columns) {
-    for (int64_t row = threadIdx.y; row < rows; row += 8) sum += load<C>(from, row * columns + column);
+    for (int64_t row = threadIdx.y; row < rows; row += kSumWarps) sum += load<C>(from, row * columns + column);
   }
   partial[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0 || column >= columns) return;
-  for (int warp = 1; warp < 8; ++warp) sum += partial[warp][threadIdx.x];
+  for (int warp = 1; warp < kSumWarps; ++warp) sum += partial[warp][threadIdx.x];
   store(sums, column, sum);
 }
 
 template <typename C>
 void sum_rows(const Lane &lane, const Elements &from, int64_t rows, int64_t columns, const Elements &sums) {
   if (columns == 0) return;
-  const Grid grid{dim3(unsigned((columns + 31) / 32)), dim3(32, 8)};
+  const Grid grid{dim3(unsigned((columns + 31) / 32)), dim3(32, kSumWarps)};
   launch(add_rows<C>, grid, lane.stream, from, sums, rows, columns);
 }
 
