@@ -257,9 +257,56 @@ static void a_repeated_pass_takes_nobody_back(void **state) {
   cohort_executor_free(second);
 }
 
+/* DEF-76: an executor without gradients fuses more, and computes the same: two blocks whose norm and relu come before
+ * the convolution, each added to what it begins with. */
+static void networks_infer_the_same_without_gradients(void **state) {
+  static const char *const params[] = {"bn1_gamma", "bn1_beta", "bn2_gamma", "bn2_beta"};
+  static const char *const filters[] = {"conv1_weight", "conv2_weight"};
+  static const char *const stats[] = {"bn1_moving_mean", "bn1_moving_var", "bn2_moving_mean", "bn2_moving_var"};
+  const char *const norms[] = {"bn1", "bn2"}, *const convolutions[] = {"conv1", "conv2"};
+  cohort_ndarray *outputs[2] = {NULL, NULL};
+  float values[2][4 * 6 * 6];
+  int learns, i;
+
+  (void)state;
+  for (learns = 0; learns < 2; ++learns) {
+    cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+    cohort_executor *executor = NULL;
+    cohort_descs *descs = desc("data", SHAPE(1, 4, 6, 6), NULL);
+    cohort_symbol *net = variable("data");
+
+    for (i = 0; i < 2; ++i) {
+      cohort_symbol *both = NULL, *block;
+
+      ok(cohort_symbol_copy(net, &both));
+      block = node("BatchNorm", norms[i], ATTRS("fix_gamma", "False"), INPUTS(net));
+      block = node("Activation", NULL, ATTRS("act_type", "relu"), INPUTS(block));
+      block = node("Convolution", convolutions[i],
+                   ATTRS("kernel", "(3,3)", "pad", "(1,1)", "num_filter", "4", "no_bias", "True"), INPUTS(block));
+      net = node("elemwise_add", NULL, NO_ATTRS, INPUTS(block, both));
+    }
+    options.grad_req = learns ? "write" : "null";
+    ok(cohort_executor_simple_bind(net, NULL, descs, &options, &executor));
+    cohort_descs_free(descs);
+    cohort_symbol_free(net);
+    set(executor, COHORT_EXECUTOR_ARGS, "data", counted(SHAPE(1, 4, 6, 6), 0.01f));
+    for (i = 0; i < 4; ++i) set(executor, COHORT_EXECUTOR_ARGS, params[i], counted(SHAPE(4), 0.3f));
+    for (i = 0; i < 2; ++i) set(executor, COHORT_EXECUTOR_ARGS, filters[i], counted(SHAPE(4, 4, 3, 3), 0.002f));
+    for (i = 0; i < 4; ++i) set(executor, COHORT_EXECUTOR_AUX, stats[i], counted(SHAPE(4), 0.5f));
+    ok(cohort_executor_forward(executor, 0));
+    ok(cohort_executor_array(executor, COHORT_EXECUTOR_OUTPUTS, 0, &outputs[learns]));
+    ok(cohort_ndarray_read(outputs[learns], values[learns], sizeof values[learns]));
+    cohort_ndarray_free(outputs[learns]);
+    cohort_executor_free(executor);
+  }
+  for (i = 0; i < 4 * 6 * 6; ++i) assert_float_equal(values[0][i], values[1][i], 1e-4f * (1 + values[1][i]));
+  assert_true(values[0][4 * 6 * 6 - 1] > 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_repeated_pass_takes_nobody_back),
+      TEST(networks_infer_the_same_without_gradients),
       TEST(steps_are_followed_by_their_own_gradient),
       TEST(batch_norm_takes_its_moving_statistics),
       TEST(rrelu_takes_the_mean_slope),
