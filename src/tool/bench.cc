@@ -20,6 +20,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 struct BenchSetting {
   int64_t batch;  // 0: that of the given shapes
   std::string contexts;
+  GroupOptions options;
 };
 
 struct BenchResult {
@@ -71,7 +72,7 @@ class Measurement {
     }
     const Clock::time_point begin = Clock::now();
     const Network network = make_network(load_symbol(path), known, params);
-    bind(network, known, parse_contexts(setting.contexts), batch_axis, params);
+    bind(network, known, parse_contexts(setting.contexts), batch_axis, params, setting.options);
     step();
     result_.first = seconds_since(begin);
     const Clock::time_point warm = Clock::now();
@@ -89,7 +90,7 @@ class Measurement {
 
  private:
   void bind(const Network &network, const GivenShapes &known, const std::vector<Context> &contexts, int32_t batch_axis,
-            const Params *params) {
+            const Params *params, GroupOptions options) {
     const std::string layout = std::string(size_t(batch_axis), 'T') + "N";
     Descs data, label;
     for (const ArrayInfo &value : network.of_kind(NetworkNode::kInput)) {
@@ -104,7 +105,6 @@ class Measurement {
       (is_label ? labels_ : data_).push_back(std::move(array));
     }
     if (data_.empty()) throw Failure("no input has a shape: give --shape data=..");
-    GroupOptions options;
     const bool in_place = params && !train_;  // used in the mapped file, without a copy
     if (in_place) options.arg_params = &params->arg, options.aux_params = &params->aux;
     group_ = Group(network.symbol, contexts, data, label, train_, options);
@@ -163,14 +163,28 @@ class Measurement {
   BenchResult result_;
 };
 
+GroupOptions options_from(const Arguments &arguments) {
+  GroupOptions options;
+  options.tf32 = arguments.has("--tf32");
+  options.recompute = arguments.has("--recompute");
+  const std::string dtype = arguments.one("--compute-dtype", "float32");
+  try {
+    options.compute_dtype = dtype_parse(dtype);
+  } catch (const Error &error) {
+    throw UsageError(std::string("--compute-dtype: ") + error.what());
+  }
+  return options;
+}
+
 void bench(const Arguments &arguments) {
+  const GroupOptions options = options_from(arguments);
   std::vector<BenchSetting> settings;
   std::vector<std::string> contexts = arguments.all("--context");
   if (contexts.empty()) contexts = {"cpu(0)"};
   for (const std::string &one : contexts) {
     parse_contexts(one);
     for (const std::string &batch : split(arguments.one("--batch", "0"), ',')) {
-      settings.push_back({arguments.has("--batch") ? parse_number(batch, 1, INT32_MAX, "--batch") : 0, one});
+      settings.push_back({arguments.has("--batch") ? parse_number(batch, 1, INT32_MAX, "--batch") : 0, one, options});
     }
   }
   const bool train = arguments.has("--train");
@@ -189,6 +203,9 @@ void bench(const Arguments &arguments) {
   ordered_json json;
   json["file"] = path;
   json["train"] = train;
+  json["compute_dtype"] = dtype_text(options.compute_dtype);
+  json["tf32"] = options.tf32;
+  json["recompute"] = options.recompute;
   json["results"] = ordered_json::array();
   {
     Progress progress("measuring", settings.size());
@@ -248,6 +265,9 @@ Command bench_command() {
        {"--batch-axis", "AXIS", "the batch axis of the inputs; default 0"},
        {"--context", "CONTEXT,..", "devices, such as cpu(0),cpu(1); may be repeated for more rows", Option::kRepeated},
        {"--train", "", "measure steps of training"},
+       {"--compute-dtype", "TYPE", "compute in float16 or bfloat16, with parameters in float32"},
+       {"--tf32", "", "products in float32 may round their factors to TF32 on GPUs"},
+       {"--recompute", "", "compute cheap values of forward again in backward: less memory"},
        {"--milliseconds", "N", "how long to measure each row; default 1000"},
        kTraceOption,
        kJsonOption},

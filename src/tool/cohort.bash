@@ -13,7 +13,7 @@ _cohort() {
     inspect) options='--params --shape --dtype --context --plan --json --help' ;;
     plot) options='--output --params --shape --dtype --weights --no-groups --json --help' ;;
     run) options='--params --input --shape --dtype --output --top --labels --batch --context --trace --json --help' ;;
-    bench) options='--shape --dtype --params --batch --batch-axis --context --train --milliseconds --trace --json --help' ;;
+    bench) options='--shape --dtype --params --batch --batch-axis --context --train --compute-dtype --tf32 --recompute --milliseconds --trace --json --help' ;;
     convert) options='--output --symbol --json --help' ;;
     help)
       mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
@@ -23,6 +23,7 @@ _cohort() {
   esac
   case $before in
     --context) mapfile -t COMPREPLY < <(compgen -W 'cpu\\(0\\) gpu\\(0\\)' -- "$word") ;;
+    --compute-dtype) mapfile -t COMPREPLY < <(compgen -W 'float16 bfloat16' -- "$word") ;;
     --dtype | --shape | --top | --batch | --batch-axis | --milliseconds) ;;
     *)
       if [[ $word == -* ]]; then

@@ -41,13 +41,24 @@ ordered_json list_json(const std::vector<ArrayInfo> &values) {
 
 constexpr int kMostNested = 64;  // graphs in graphs; deeper ones are ignored
 
+// An operator of the host's own program, which the tool does not know: "Custom 'its name'".
+std::string custom_name(const nlohmann::json &node) {
+  for (const char *key : {"attrs", "attr", "param"}) {
+    if (!node.count(key) || !node[key].is_object() || !node[key].count("op_type")) continue;
+    if (node[key]["op_type"].is_string()) return "Custom '" + node[key]["op_type"].get<std::string>() + "'";
+  }
+  return "Custom";
+}
+
 void find_missing(const nlohmann::json &graph, const std::set<std::string> &known,
                   std::map<std::string, std::vector<std::string>> &missing, int depth = 0) {
   if (depth > kMostNested || !graph.is_object() || !graph.count("nodes") || !graph["nodes"].is_array()) return;
   for (const nlohmann::json &node : graph["nodes"]) {
     if (!node.is_object() || !node.count("op") || !node["op"].is_string()) continue;
-    const std::string op = node["op"];
-    if (op != "null" && !known.count(op)) {
+    std::string op = node["op"];
+    const bool is_custom = op == "Custom";
+    if (is_custom) op = custom_name(node);
+    if (op != "null" && (is_custom || !known.count(op))) {
       missing[op].push_back(node.count("name") && node["name"].is_string() ? node["name"].get<std::string>() : "");
     }
     if (!node.count("subgraphs") || !node["subgraphs"].is_array()) continue;
@@ -113,11 +124,18 @@ MemoryPlan plan_of(const Network &network, const GivenShapes &known, const Param
   return plan;
 }
 
-const std::pair<const char *, size_t cohort_memory_info::*> kMemory[] = {
-    {"arguments", &cohort_memory_info::argument_bytes}, {"gradients", &cohort_memory_info::gradient_bytes},
-    {"outputs", &cohort_memory_info::output_bytes},     {"intermediate", &cohort_memory_info::planned_bytes},
-    {"of it values", &cohort_memory_info::value_bytes}, {"without reuse", &cohort_memory_info::intermediate_bytes},
-};
+// The rows of the table; all but the last add up to the total.
+std::vector<std::pair<const char *, size_t>> memory_rows(const cohort_memory_info &memory) {
+  const size_t work = memory.planned_bytes - std::min(memory.planned_bytes, memory.value_bytes);
+  const size_t values = memory.planned_bytes - work;
+  return {{"arguments", memory.argument_bytes},
+          {"gradients", memory.gradient_bytes},
+          {"outputs", memory.output_bytes},
+          {"intermediate values", values},
+          {"working memory", work},
+          {"total", memory.argument_bytes + memory.gradient_bytes + memory.output_bytes + values + work},
+          {"values without reuse", memory.intermediate_bytes}};
+}
 
 ordered_json plan_json(const MemoryPlan &plan) {
   ordered_json json;
@@ -137,9 +155,10 @@ std::string memory_text(const MemoryPlan &inference, const MemoryPlan &training)
   TextTable table({false, true, true});
   table.add({"memory", "inference", "training"});
   table.line();
-  for (const auto &[name, member] : kMemory) {
-    table.add({name, bytes_text(double(inference.memory.*member)),
-               training.error.empty() ? bytes_text(double(training.memory.*member)) : "-"});
+  const auto ahead = memory_rows(inference.memory), train = memory_rows(training.memory);
+  for (size_t i = 0; i < ahead.size(); ++i) {
+    table.add({ahead[i].first, bytes_text(double(ahead[i].second)),
+               training.error.empty() ? bytes_text(double(train[i].second)) : "-"});
   }
   return table.text() + (training.error.empty() ? "" : "no plan for training: " + training.error + "\n");
 }

@@ -247,7 +247,7 @@ class Words(ToolCase):
 
 
     def options(self, command):
-        return set(re.findall(r"^  (--[a-z-]+)", self.says(command, "--help"), re.M))
+        return set(re.findall(r"^  (--[a-z0-9-]+)", self.says(command, "--help"), re.M))
 
     def test_the_page_for_man_has_every_command_and_option_and_is_well_formed(self):
         page = (ROOT / "src/tool/cohort.1").read_text()
@@ -256,7 +256,7 @@ class Words(ToolCase):
             self.assertRegex(plain, rf"(?m)^\.B {command}$")
             for option in self.options(command):
                 self.assertIn(option, plain)
-        said = set(re.findall(r"--[a-z]+(?:-[a-z]+)*", plain))
+        said = set(re.findall(r"--[a-z0-9]+(?:-[a-z0-9]+)*", plain))
         self.assertEqual(said - set.union(*map(self.options, COMMANDS)), {"--help", "--version"})
         for program in (["man", "--warnings", "-l"], ["mandoc", "-Tlint", "-W", "warning"]):
             if shutil.which(program[0]):
@@ -371,6 +371,26 @@ class Inspect(ToolCase):
         )
         self.assertRegex(self.fails("2 operators", "inspect", path).stdout, r"_no_such_operator +2 +first\n")
 
+    def test_operators_of_a_host_are_missing_like_others(self):
+        graph = Graph()
+        mine = graph.add("Custom", "mine", [graph.add("null", "data")], op_type="my_layer")
+        path = self.write("custom.json", graph.text(graph.add("_no_such_operator", "other", [mine])))
+        text = self.fails("2 operators are missing, in 2 nodes", "inspect", path).stdout
+        self.assertRegex(text, r"Custom 'my_layer' +1 +mine\n")
+        self.assertRegex(text, r"_no_such_operator +1 +other\n")
+        alone = Graph()
+        path = self.write("alone.json", alone.text(alone.add("Custom", "mine", [alone.add("null", "data")], op_type="my_layer")))
+        self.fails("1 operator is missing, in 1 node", "inspect", path)
+
+    def test_the_lines_of_memory_add_up(self):
+        text = self.says("inspect", SYMBOLS / "lenet.json", "--shape", "data=8,1,28,28")
+        units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+        rows = re.findall(r"^(arguments|gradients|outputs|intermediate values|working memory|total) +([\d.]+) (\w+) +([\d.]+) (\w+)$", text, re.M)
+        self.assertEqual(len(rows), 6)
+        for number, unit in ((1, 2), (3, 4)):
+            sizes = [float(row[number]) * units[row[unit]] for row in rows]
+            self.assertAlmostEqual(sum(sizes[:-1]) / sizes[-1], 1, delta=0.01)
+
     def test_graphs_in_graphs_have_an_end(self):
         inner = '{"nodes": [{"op": "null", "name": "x", "inputs": [], "subgraphs": [' * 20000 + "]}]}" * 20000
         self.fails("deep.json", "inspect", self.write("deep.json", inner))
@@ -477,6 +497,13 @@ class Bench(ToolCase):
             self.assertGreater(train["memory_bytes"], ahead["memory_bytes"])
         # No loss: its head is given a gradient.
         self.json_of("bench", MODELS / "dcgan-generator/symbol.json", "--shape", "rand=2,16,1,1", "--train", "--milliseconds", "1")
+
+    def test_steps_may_be_in_other_types(self):
+        words = ["bench", SYMBOLS / "mlp.json", "--shape", "data=4,20", "--milliseconds", "1", "--train"]
+        told = self.json_of(*words, "--compute-dtype", "bfloat16", "--recompute", "--tf32")
+        self.assertEqual((told["compute_dtype"], told["recompute"], told["tf32"]), ("bfloat16", True, True))
+        self.assertEqual(self.json_of(*words)["compute_dtype"], "float32")
+        self.misused("--compute-dtype: ", *words, "--compute-dtype", "float17")
 
     def test_the_batch_may_be_another_axis(self):
         name = "lstm-fused-2layer"
