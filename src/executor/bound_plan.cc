@@ -123,10 +123,13 @@ BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, bool is_train, const Boun
       random_nodes_[size_t(step.device)].push_back(size_t(step.node));
     if (step.kernel->on_caller()) on_caller_.push_back(s);
     if (!step.share_kernel) continue;
-    const auto sync = arrays_.replicas->sync(step.node, s >= plan_->num_forward, step.share_bytes);
+    const bool backward = s >= plan_->num_forward;
+    const auto sync = arrays_.replicas->sync(step.node, backward, step.share_bytes);
     sync->join(arrays_.replica, *arenas_->devices[arena_index_[size_t(step.device)]].device);
     sync_steps_.push_back({s, sync, PublishShare(step.share_kernel, sync, arrays_.replica),
                            UseShares(step.kernel.get(), sync), arrays_.replica, Step()});
+    sync_points_[backward].push_back(s - (backward ? plan_->num_forward : 0));
+    sync_nodes_.push_back(step.node);
   }
   for (std::vector<size_t> &nodes : random_nodes_) std::sort(nodes.begin(), nodes.end());
   resolve();
@@ -599,26 +602,9 @@ void BoundPlan::run_backward(size_t begin, size_t end) {
 
 void BoundPlan::run(const Program &program, const std::shared_ptr<const void> &owner) { queue(0).run(program, owner); }
 
-std::vector<size_t> BoundPlan::sync_points(bool backward) const {
-  std::vector<size_t> steps;
-  for (const SyncStep &sync_step : sync_steps_) {
-    if ((sync_step.step >= plan_->num_forward) == backward)
-      steps.push_back(sync_step.step - (backward ? plan_->num_forward : 0));
-  }
-  return steps;
-}
-
-std::vector<int> BoundPlan::sync_nodes(bool backward) const {
-  std::vector<int> nodes;
-  for (const SyncStep &sync_step : sync_steps_) {
-    if ((sync_step.step >= plan_->num_forward) == backward) nodes.push_back(plan_->steps[sync_step.step].node);
-  }
-  return nodes;
-}
-
 void BoundPlan::publish_share(bool backward, size_t sync) {
   resolve();
-  const size_t first = backward ? sync_points(false).size() : 0;
+  const size_t first = backward ? sync_points_[0].size() : 0;
   begin_work();
   const SyncStep &sync_step = sync_steps_[first + sync];
   const WorkSize size = backward ? plan_->backward_size : plan_->forward_size;
@@ -629,12 +615,11 @@ void BoundPlan::publish_share(bool backward, size_t sync) {
 }
 
 void BoundPlan::abandon_syncs(bool backward, size_t sync) noexcept {
+  if (sync_steps_.empty()) return;
   for (const size_t index : arena_index_) arenas_->devices[index].queue->finish();
-  size_t seen = 0;
-  for (const SyncStep &sync_step : sync_steps_) {
-    if ((sync_step.step >= plan_->num_forward) == backward && seen++ >= sync)
-      sync_step.sync->not_delivered(arrays_.replica, "its pass failed");
-  }
+  const size_t first = backward ? sync_points_[0].size() : 0;
+  for (size_t s = first + sync; s < first + sync_points_[backward].size(); ++s)
+    sync_steps_[s].sync->not_delivered(arrays_.replica, "its pass failed");
 }
 
 void BoundPlan::copy_to_slot(int index, const ArraySlice &source) {

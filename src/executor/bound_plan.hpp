@@ -3,6 +3,7 @@
 // (plan/plan_cache.hpp); arrays, addresses and data derived from constants are here. Private to src/executor.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -115,9 +116,8 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   // Steps that sync with the group's other executors, by their position among the forward or backward steps. Before
   // such a step is queued, publish_share() was called on all executors, after all their steps before it, and the queues
   // were made to wait for each other.
-  bool syncs_batch() const { return !sync_steps_.empty(); }
-  std::vector<size_t> sync_points(bool backward) const;
-  std::vector<int> sync_nodes(bool backward) const;
+  const std::vector<size_t> &sync_points(bool backward) const { return sync_points_[backward]; }
+  const std::vector<int> &sync_nodes() const { return sync_nodes_; }  // forward, then backward
   void publish_share(bool backward, size_t sync);
   // Waits for the work queued so far; marks the shares of this sync and of all later ones as not delivered.
   void abandon_syncs(bool backward, size_t sync) noexcept;
@@ -189,6 +189,8 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
     Step publish_step;
   };
   std::deque<SyncStep> sync_steps_;
+  std::array<std::vector<size_t>, 2> sync_points_;  // of forward and of backward
+  std::vector<int> sync_nodes_;
   std::vector<std::shared_ptr<Event>> ends_;  // of awaited segments, while they are queued
   using Replays = std::map<std::pair<size_t, size_t>, std::unique_ptr<Replay>>;  // of steps [first, second), as queued
   Replays replays_, prologue_replays_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running: which program a call needs, head gradients, partial forward, views.
+// Running, head gradients, views, memory.
 #include "executor/executor.hpp"
 
 #include <algorithm>
@@ -8,8 +8,7 @@
 #include "base/log.hpp"
 #include "base/names.hpp"
 #include "executor/executor_impl.hpp"
-#include "executor/value_shapes.hpp"
-#include "plan/plan_cache.hpp"
+#include "executor/planned_network.hpp"
 
 namespace cohort {
 
@@ -20,48 +19,10 @@ Executor::~Executor() {
   for (size_t index : impl_->arena_index) impl_->arenas->devices[index].queue->finish();
 }
 
-BoundPlan &Executor::Impl::program(bool is_train, bool with_backward, bool separate_nodes) {
-  const Mode mode{is_train, with_backward, separate_nodes};
-  if (const auto known = programs.find(mode); known != programs.end()) return *known->second;
-  PlanRequest request;
-  request.graph = &graph;
-  request.inferred = &inferred;
-  request.grad_reqs = reqs;
-  for (size_t index : arena_index) request.devices.push_back(arenas->devices[index].device);
-  request.group_devices = group_devices;
-  request.fixed_devices = fixed_devices;
-  request.constants = constants;
-  request.same_memory = same_memory();
-  request.is_train = is_train;
-  request.with_backward = with_backward;
-  request.separate_nodes = separate_nodes;
-  request.num_threads = arenas->devices[arena_index[0]].queue->num_threads();
-  if (options.replicas) request.num_replicas = int(options.replicas->size());
-  const bool in_bytes = options.compute.dtype == Dtype::kInt8;
-  if (in_bytes && with_backward) {
-    throw Error(Code::kUnsupported,
-                "compute_dtype int8: expected inference without gradients, found a network with gradients",
-                "compute_dtype");
-  }
-  request.compute_dtype = in_bytes && is_train ? Dtype::kFloat32 : options.compute.dtype;
-  if (in_bytes && !is_train && !separate_nodes) request.ranges = ranges;
-  request.precisions = precisions;
-  request.tf32 = options.compute.tf32;
-  request.backward_once = with_backward && options.backward_once;
-  request.recompute = with_backward && options.recompute;
-  request.restores = with_backward && !options.backward_once;
-  request.scales_loss = with_backward && options.loss_scale;
-  if (request.scales_loss) request.num_scaled_heads = num_cut_heads;
-  const std::shared_ptr<const Plan> plan = shared_plan(request);
-  const auto made = programs.emplace(mode, std::make_shared<BoundPlan>(plan, is_train, arrays, arenas, arena_index));
-  log_if_none_narrow();
-  return *made.first->second;
-}
-
-void Executor::Impl::log_if_none_narrow() {
+void Executor::Impl::log_if_none_narrow(const ExecutableNetwork &of) {
   if (is_part || compute_type_logged || options.compute.dtype == Dtype::kFloat32) return;
   compute_type_logged = true;
-  const std::vector<bool> narrow = narrow_nodes();
+  const std::vector<bool> narrow = of.narrow_nodes();
   if (std::find(narrow.begin(), narrow.end(), true) != narrow.end()) return;
   log(LogLevel::kInfo,
       text("compute_dtype ", options.compute.dtype, " has no effect: no step of this network runs in it here"));
@@ -80,15 +41,14 @@ void Executor::Impl::sync() {
   if (failure) std::rethrow_exception(failure);
 }
 
-void Executor::Impl::check_no_sync(const BoundPlan &program) const {
-  if (!program.syncs_batch()) return;
+void Executor::Impl::refuse_sync() const {
   throw Error(
       Code::kState,
       "executor: its layers exchange batch statistics with the other devices of its group; train the group instead");
 }
 
 void Executor::Impl::check_idle(const char *what) const {
-  if (!in_pass) return;
+  if (!pass) return;
   throw Error(Code::kState,
               text(what,
                    ": the executor is in a pass already; a callback (monitor or custom operator) cannot run the "
@@ -98,85 +58,79 @@ void Executor::Impl::check_idle(const char *what) const {
 
 void Executor::check_idle(const char *what) const { impl_->check_idle(what); }
 
-BoundPlan &Executor::Impl::program_of_forward(bool is_train) {
-  BoundPlan &chosen = program(is_train, is_train && any_gradient, bool(monitor));
-  // A pass that changes arguments cannot be repeated, so it must keep what backward needs.
-  const bool once = !is_train && any_gradient && !chosen.plan().written_forward.empty();
-  return once ? program(is_train, true, bool(monitor)) : chosen;
+void Executor::Impl::abandon(const char *why) {
+  if (!pass) return;
+  pass = nullptr;
+  network->abandon(why);
 }
 
-BoundPlan &Executor::Impl::start_forward(bool is_train) {
-  BoundPlan &chosen = program_of_forward(is_train);
-  chosen.begin_forward();
-  if (any_gradient) run_pass(chosen, /* backward */ false, [&] { chosen.mark_random(); });
-  last = &chosen;
-  last_is_train = is_train;
-  last_is_separate = bool(monitor);
-  backward_has_run = false;
-  return chosen;
-}
-
-void Executor::Impl::pass_failed(bool backward, const char *why) const {
-  if (last) return last->pass_failed(backward, why);
-  for (size_t h = 0; h < graph.heads.size() && !backward; ++h)
+void Executor::Impl::fail_outputs(const char *why) const {
+  for (size_t h = 0; h < graph.heads.size(); ++h)
     if (arrays.outputs[h] && !graph.nodes[size_t(graph.heads[h].node)]->is_variable()) arrays.outputs[h].fail(why);
 }
 
-void Executor::Impl::forward_to(BoundPlan &program, size_t end, Progress *progress) {
-  if (monitor) return monitored_forward(program, end, progress);
-  program.run_forward(progress->step, end);
-  progress->step = end;
+void Executor::prepare_forward(bool is_train) {
+  impl_->check_idle("forward");
+  check_arguments();
+  impl_->network->prepare_forward(is_train);
+  impl_->pass = "executor forward";
+}
+
+void Executor::prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train,
+                                const BucketPrograms &after_bucket) {
+  impl_->check_idle("backward");
+  check_backward();
+  check_head_gradients(head_grads, [&](size_t h) { return impl_->arrays.outputs[h].shape(); });
+  impl_->network->prepare_backward(head_grads, is_train, after_bucket);
+  impl_->pass = "executor backward";
+}
+
+const std::vector<int> &Executor::sync_nodes() const { return impl_->network->sync_nodes(); }
+
+void Executor::begin() {
+  impl_->run_pass([&] { impl_->network->begin(); });
+}
+
+PassStop Executor::advance() {
+  const WorkSpan span(SpanKind::kCall, impl_->pass);
+  const PassStop stop = impl_->run_pass([&] { return impl_->network->advance(); });
+  if (stop == PassStop::kEnd) impl_->pass = nullptr;
+  return stop;
+}
+
+void Executor::abandon(const char *why) { impl_->abandon(why); }
+
+// Executors that sync are run together: alone, this one would read what the others published in an earlier pass.
+void Executor::run_alone() {
+  const auto check_no_sync = [&] {
+    if (!sync_nodes().empty()) impl_->refuse_sync();
+  };
+  impl_->run_pass(check_no_sync);
+  begin();
+  while (advance() != PassStop::kEnd) impl_->run_pass(check_no_sync);
 }
 
 void Executor::forward(bool is_train) {
-  const WorkSpan span(SpanKind::kCall, "executor forward");
-  Impl &self = *impl_;
-  self.check_idle("forward");
-  check_arguments();
-  if (self.parts) {
-    const Impl::PassGuard pass(&self, "forward");
-    return ValueShapedParts::forward({self.parts.get()}, is_train).rethrow();
-  }
-  if (self.options.replicas) self.check_no_sync(self.program_of_forward(is_train));
-  BoundPlan &program = self.start_forward(is_train);
-  const Impl::PassGuard pass(&self, "forward");
-  self.run_pass(program, /* backward */ false, [&] {
-    Impl::Progress progress;
-    self.forward_to(program, program.plan().num_forward, &progress);
-  });
+  prepare_forward(is_train);
+  run_alone();
+}
+
+void Executor::backward(const std::vector<ArraySlice> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
+  impl_->check_idle("backward");
+  if (!impl_->any_gradient) return;  // BWD-10
+  prepare_backward(head_grads, is_train, after_bucket);
+  run_alone();
 }
 
 int Executor::partial_forward(bool is_train, int step) {
   Impl &self = *impl_;
-  const int nodes = int(self.graph.nodes.size());
-  if (step < 0 || step >= nodes) return 0;
-  if (const Node *const sized = node_sized_by_values()) {
-    throw Error(Code::kUnsupported,
-                text("partial_forward: not supported where shapes depend on values, as that of '", sized->name, "' (",
-                     sized->op->name, ") does"),
-                sized->name);
-  }
-  const Impl::PassGuard pass(&self, "partial_forward");
+  if (step < 0 || step >= int(self.graph.nodes.size())) return 0;
+  self.check_idle("partial_forward");
   check_arguments();
-  BoundPlan &program = self.program(is_train, is_train && self.any_gradient, true);
-  const std::vector<size_t> &end = program.plan().node_end;
-  self.check_no_sync(program);
-  program.begin_forward();
-  // The values of the last pass are elsewhere, or were overwritten: run the steps before this one again.
-  const bool gone = self.last && (self.last != &program || !program.is_latest() ||
-                                  (self.options.backward_once && self.backward_has_run));
-  self.last = &program;
-  self.last_is_train = is_train;
-  self.last_is_separate = true;
-  self.backward_has_run = false;
-  const int first = gone ? 0 : step;
-  if (self.any_gradient) program.mark_random_of(first, step);
-  self.run_pass(program, /* backward */ false,
-                [&] { program.run_forward(first == 0 ? 0 : end[size_t(first) - 1], end[size_t(step)]); });
-  if (self.monitor && !self.graph.nodes[size_t(step)]->is_variable()) {
-    for (int o = 0; o < self.graph.nodes[size_t(step)]->num_outputs(); ++o) self.report_output(program, step, o);
-  }
-  return nodes - 1 - step;
+  self.pass = "executor partial_forward";
+  const int step_left = self.run_pass([&] { return self.network->partial_forward(is_train, step); });
+  self.pass = nullptr;
+  return step_left;
 }
 
 bool Executor::output_needs_head_gradient(int head) const {
@@ -185,7 +139,7 @@ bool Executor::output_needs_head_gradient(int head) const {
   return read[size_t(head)];
 }
 
-const Node *Executor::node_sized_by_values() const { return impl_->parts ? &impl_->parts->sized_node() : nullptr; }
+const Node *Executor::node_sized_by_values() const { return impl_->network->node_sized_by_values(); }
 
 void Executor::check_head_gradients(const std::vector<ArraySlice> &head_grads,
                                     const std::function<Shape(size_t head)> &shape_of) const {
@@ -217,13 +171,12 @@ void Executor::check_head_gradients(const std::vector<ArraySlice> &head_grads,
 }
 
 void Executor::check_backward() const {
-  if (impl_->parts ? !impl_->parts->has_run() : !impl_->last) {
+  if (!impl_->network->has_run()) {
     throw Error(Code::kState, "backward: no forward has run since this executor was bound, or the last one failed",
                 "backward");
   }
-  if (impl_->parts)
-    for (const ValueShapedParts::Bound &part : impl_->parts->bound()) part.executor.check_backward();
-  if (impl_->last && impl_->last->has_lost_values()) {
+  for (const PlannedNetwork *planned : impl_->network->planned()) {
+    if (!planned->has_lost_values()) continue;
     throw Error(Code::kState,
                 "backward: an executor or group that shares memory with this one has overwritten the values of its "
                 "forward pass; run forward again",
@@ -238,92 +191,8 @@ void Executor::check_backward() const {
 }
 
 bool Executor::has_failed(bool backward) const {
-  if (!impl_->parts) return impl_->last && impl_->last->has_failed(backward);
-  const std::vector<ValueShapedParts::Bound> parts = impl_->parts->bound();
-  return std::any_of(parts.begin(), parts.end(), [&](const auto &part) { return part.executor.has_failed(backward); });
-}
-
-void Executor::backward(const std::vector<ArraySlice> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
-  const WorkSpan span(SpanKind::kCall, "executor backward");
-  Impl &self = *impl_;
-  self.check_idle("backward");
-  if (!self.any_gradient) return;  // BWD-10
-  check_backward();
-  check_head_gradients(head_grads, [&](size_t h) { return self.arrays.outputs[h].shape(); });
-  if (self.parts) {
-    const Impl::PassGuard pass(&self, "backward");
-    return ValueShapedParts::backward({self.parts.get()}, {head_grads}, is_train).rethrow();
-  }
-  bool forward_again = false;
-  BoundPlan &program = self.backward_program(is_train, &forward_again);
-  self.check_no_sync(program);
-  const Impl::PassGuard pass(&self, "backward");
-  if (forward_again) {
-    program.begin_forward();
-    self.run_pass(program, /* backward */ false, [&] {
-      program.rewind_random();
-      program.run_forward(0, program.plan().num_forward);
-    });
-    program.skip_random();
-    self.forward_ran(program, self.last_is_train && is_train);
-  }
-  self.set_head_gradients(program, head_grads);
-  self.start_backward(program);
-  self.run_pass(program, /* backward */ true, [&] {
-    Impl::Progress progress;
-    self.backward_to(program, program.plan().steps.size() - program.plan().num_forward, after_bucket, &progress);
-  });
-}
-
-void Executor::Impl::forward_ran(BoundPlan &program, bool is_train) {
-  backward_has_run = false;
-  last = &program;
-  last_is_train = is_train;
-}
-
-// An inference forward pass keeps nothing for backward: a program that does runs it again (BWD-07, EXE-24).
-BoundPlan &Executor::Impl::backward_program(bool is_train, bool *forward_again) {
-  const bool once = !last->plan().written_forward.empty();  // see program_of_forward()
-  const bool train = last_is_train && (is_train || once);
-  BoundPlan &chosen = program(train, true, bool(monitor) || last_is_separate);
-  *forward_again = &chosen != last;
-  return chosen;
-}
-
-// Does everything that can fail before backward has begun.
-void Executor::Impl::set_head_gradients(BoundPlan &program, const std::vector<ArraySlice> &head_grads) {
-  for (size_t i = 0; i < reqs.size(); ++i) {
-    const NDArray &added_to = arrays.grads[i];
-    if (reqs[i] != GradReq::kAdd || !added_to) continue;
-    with_array_name("gradient of", arg_names[i], [&] { added_to.begin_read(arenas->timeline); });
-  }
-  const Plan &plan = program.plan();
-  for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {
-    if (plan.head_gradient_slots[h] >= 0) program.copy_to_slot(plan.head_gradient_slots[h], head_grads[h]);
-  }
-}
-
-void Executor::Impl::start_backward(BoundPlan &program) {
-  program.begin_backward();
-  if (backward_has_run) run_pass(program, /* backward */ true, [&] { program.restore(); });
-  backward_has_run = true;
-}
-
-void Executor::Impl::backward_to(BoundPlan &program, size_t end, const BucketPrograms &after_bucket,
-                                 Progress *progress) {
-  const Plan &plan = program.plan();
-  const bool is_end = end == plan.steps.size() - plan.num_forward;
-  if (monitor) monitored_backward(program, end, progress);
-  for (size_t &b = progress->bucket; b < after_bucket.count; ++b) {
-    const int last_gradient = bucket_ends[b] - 1;
-    const size_t complete = last_gradient < 0 ? 0 : plan.gradient_order[size_t(last_gradient)].second;
-    if (complete > end || (monitor && !is_end)) break;
-    if (complete > progress->step) program.run_backward(progress->step, complete);
-    progress->step = std::max(progress->step, complete);
-    program.run(after_bucket.programs[b], after_bucket.owner);
-  }
-  if (progress->step < end) program.run_backward(progress->step, end);
-  progress->step = end;
+  const std::vector<const PlannedNetwork *> all = impl_->network->planned();
+  return std::any_of(all.begin(), all.end(), [&](const auto *planned) { return planned->has_failed(backward); });
 }
 
 void Executor::load(int argument, const ArraySlice &from) {
@@ -355,16 +224,8 @@ void Executor::check_arguments() const {
 void Executor::wait() { impl_->sync(); }
 
 const std::vector<int> &Executor::gradient_order() {
-  Impl &self = *impl_;
-  if (self.parts && self.gradient_order.empty()) {  // all are complete at the end of backward
-    for (size_t i = 0; i < self.reqs.size(); ++i)
-      if (self.reqs[i] != GradReq::kNull) self.gradient_order.push_back(int(i));
-  } else if (self.gradient_order.empty() && self.any_gradient) {
-    for (const auto &entry : self.program(true, true, false).plan().gradient_order) {
-      self.gradient_order.push_back(entry.first);
-    }
-  }
-  return self.gradient_order;
+  if (impl_->gradient_order.empty() && impl_->any_gradient) impl_->gradient_order = impl_->network->gradient_order();
+  return impl_->gradient_order;
 }
 
 void Executor::set_buckets(const std::vector<int> &ends) { impl_->bucket_ends = ends; }
@@ -447,22 +308,11 @@ MemoryUse Executor::memory() const {
   use.argument_bytes = sum(impl_->arrays.args) + sum(impl_->arrays.aux);
   use.gradient_bytes = sum(impl_->arrays.grads);
   use.output_bytes = sum(impl_->arrays.outputs);
-  if (impl_->parts) {
-    for (const ValueShapedParts::Bound &part : impl_->parts->bound()) {
-      const MemoryUse of_part = part.executor.memory();
-      use.planned_bytes += of_part.planned_bytes;
-      use.intermediate_bytes += of_part.intermediate_bytes;
-      use.value_bytes += of_part.value_bytes;
-    }
-  }
-  for (const auto &entry : impl_->programs) {
-    const Plan &plan = entry.second->plan();
-    size_t planned = 0;
-    for (size_t bytes : plan.arena_bytes) planned += bytes;
-    if (planned < use.planned_bytes) continue;
-    use.planned_bytes = planned;
-    use.intermediate_bytes = plan.intermediate_bytes;
-    use.value_bytes = plan.value_bytes;
+  for (const PlannedNetwork *planned : impl_->network->planned()) {
+    const MemoryUse of_one = planned->planned_memory();
+    use.planned_bytes += of_one.planned_bytes;
+    use.intermediate_bytes += of_one.intermediate_bytes;
+    use.value_bytes += of_one.value_bytes;
   }
   return use;
 }
@@ -500,24 +350,13 @@ class MemoryPieces {
 MemoryUse Executor::combined_memory(const std::vector<std::shared_ptr<Executor>> &executors) {
   MemoryUse use;
   MemoryPieces planned, arguments, gradients, outputs;
-  const std::function<void(const Impl &)> add_planned = [&](const Impl &impl) {
-    if (impl.parts)
-      for (const ValueShapedParts::Bound &part : impl.parts->bound()) add_planned(*part.executor.impl_);
-    for (size_t index : impl.arena_index) {
-      const std::shared_ptr<Memory> &arena = impl.arenas->devices[index].arena;
-      if (arena) planned.add(arena->data(), arena->bytes());
-    }
-    for (const auto &program : impl.programs) {
-      for (const auto &constant : program.second->constants())
-        if (constant->memory) planned.add(constant->memory->data(), constant->memory->bytes());
-    }
-  };
   for (const auto &executor : executors) {
     const Impl &impl = *executor->impl_;
     const MemoryUse own = executor->memory();
     use.intermediate_bytes = std::max(use.intermediate_bytes, own.intermediate_bytes);
     use.value_bytes = std::max(use.value_bytes, own.value_bytes);
-    add_planned(impl);
+    for (const PlannedNetwork *network : impl.network->planned())
+      for (const auto &block : network->memory_blocks()) planned.add(block->data(), block->bytes());
     arguments.add(impl.arrays.args);
     arguments.add(impl.arrays.aux);
     gradients.add(impl.arrays.grads);

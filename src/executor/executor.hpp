@@ -22,9 +22,8 @@
 namespace cohort {
 
 class Executor;
-class Failures;
 class Replicas;
-class ValueShapedParts;
+class SplitNetwork;
 
 // Options of all ways of binding.
 struct ExecutorOptions {
@@ -101,6 +100,13 @@ struct BucketPrograms {
   std::shared_ptr<const void> owner;  // keeps them and everything they use alive
 };
 
+// Where a pass that runs step by step has stopped.
+enum class PassStop {
+  kEnd,           // all its work is queued
+  kBetweenParts,  // the next call may wait for queued work; it must not follow if other executors that sync have failed
+  kSync,          // the next steps read what other executors have published
+};
+
 class Executor : public std::enable_shared_from_this<Executor> {
  public:
   // Binds given arrays: one per argument, one gradient per argument (null array: none, then grad_req counts as null),
@@ -127,6 +133,17 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void backward(const std::vector<ArraySlice> &head_grads, bool is_train = true,
                 const BucketPrograms &after_bucket = {});
   void wait();
+
+  // A pass step by step, for callers that run several executors together: prepare, begin, then advance until kEnd. If
+  // one of these throws, the pass is over; if it has begun, everything that it would have written is marked as failed.
+  void prepare_forward(bool is_train);  // checks what forward() checks, and compiles
+  void prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train, const BucketPrograms &after_bucket);
+  // Nodes of a prepared pass whose steps sync over the batch (Op::syncs_batch), in the order in which advance() stops
+  // at them: executors that run together must have the same. After kBetweenParts, those of the next part.
+  const std::vector<int> &sync_nodes() const;
+  void begin();                   // registers the pass with the arrays that it uses
+  PassStop advance();             // queues its work up to the next stop
+  void abandon(const char *why);  // ends the pass, if there is one, as if it had thrown
 
   // The same for all executors of a group. If one throws, the others still do their work; then the first error is
   // thrown.
@@ -186,7 +203,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
 
  private:
   Executor();
-  friend class ValueShapedParts;
+  friend class PlannedNetwork;
+  friend class SplitNetwork;
   struct Impl;
   struct PartSetup;
   // Everything that binding does before it has arrays: graph, names, placement, arenas.
@@ -195,13 +213,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
                                              std::vector<NDArray> grads, std::vector<GradReq> reqs,
                                              std::vector<NDArray> aux, const ExecutorOptions &options,
                                              const PartSetup &part);
-  // Implement forward_all() and backward_all(). An error thrown from here comes before anything is queued.
-  static Failures try_forward(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
-  static Failures try_backward(const std::vector<std::shared_ptr<Executor>> &executors,
-                               const std::vector<std::vector<ArraySlice>> &head_grads, bool is_train,
-                               const std::function<BucketPrograms(size_t executor)> &after_bucket);
-  template <typename Begin>
-  static void begin_all(const std::vector<std::shared_ptr<Executor>> &executors, bool backward, Begin &&begin);
+  void run_alone();  // a pass that is prepared
   std::unique_ptr<Impl> impl_;
 };
 

@@ -6,7 +6,7 @@
 #include "base/processors.hpp"
 #include "base/random.hpp"
 #include "executor/executor.hpp"
-#include "executor/executor_impl.hpp"
+#include "executor/planned_network.hpp"
 #include "executor/value_shapes.hpp"
 #include "ndarray/name_allocation.hpp"
 #include "symbol/fused_layer.hpp"
@@ -316,9 +316,11 @@ void Executor::Impl::finish_bind() {
   if (!is_part) check_written_gradients();  // the gradients of a part are those of the whole
   make_outputs();
   if (inferred.shapes_complete) {
-    program(any_gradient, any_gradient, false);
+    auto planned = std::make_unique<PlannedNetwork>(*this);
+    planned->compile_usual();
+    network = std::move(planned);
   } else {
-    parts = std::make_unique<ValueShapedParts>(*this);
+    network = std::make_unique<SplitNetwork>(*this);
   }
 }
 

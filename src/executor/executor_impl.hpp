@@ -7,45 +7,16 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "executor/bound_plan.hpp"
+#include "executor/executable_network.hpp"
 #include "executor/executor.hpp"
 
 namespace cohort {
 
 struct SharedPartState;
-
-// The errors of several executors that each do their work even if another one throws.
-class Failures {
- public:
-  explicit Failures(size_t num) : of_(num) {}
-  bool failed(size_t executor) const { return of_[executor] != nullptr; }
-  bool any() const { return first_ != nullptr; }
-  void add(size_t executor, std::exception_ptr failure) {
-    if (!first_) first_ = failure;
-    if (!of_[executor]) of_[executor] = std::move(failure);
-  }
-  template <typename Fn>
-  void attempt(size_t executor, Fn &&fn) {
-    try {
-      fn();
-    } catch (...) {
-      add(executor, std::current_exception());
-    }
-  }
-  std::exception_ptr first() const { return first_; }
-  std::exception_ptr of(size_t executor) const { return of_[executor]; }
-  void rethrow() const {  // the first error, if any
-    if (first_) std::rethrow_exception(first_);
-  }
-
- private:
-  std::vector<std::exception_ptr> of_;
-  std::exception_ptr first_;
-};
 
 // The input for binding one part of another executor (value_shapes.hpp); empty for an executor of its own.
 struct Executor::PartSetup {
@@ -60,15 +31,6 @@ struct Executor::PartSetup {
 struct Executor::Impl {
   Impl();
   ~Impl();
-
-  // The key of a compiled program. Each is compiled at its first use; bind compiles the usual one.
-  struct Mode {
-    bool is_train, with_backward, separate_nodes;
-    bool operator<(const Mode &o) const {
-      return std::tie(is_train, with_backward, separate_nodes) <
-             std::tie(o.is_train, o.with_backward, o.separate_nodes);
-    }
-  };
 
   Symbol symbol;
   Graph graph;
@@ -88,24 +50,20 @@ struct Executor::Impl {
   std::map<int, Op::Precision> precisions;      // by node
   bool any_gradient = false;
   std::vector<bool> heads_with_gradient;  // empty until it is asked for
-  std::map<Mode, std::shared_ptr<BoundPlan>> programs;
-  BoundPlan *last = nullptr;  // the program that ran forward last; null: none since bind
-  bool last_is_train = false, last_is_separate = false;
-  bool backward_has_run = false;  // since the last forward
+  bool backward_has_run = false;          // since the last forward
   std::vector<int> gradient_order;
   std::vector<int> bucket_ends;
   MonitorFunction monitor;
   bool monitor_all = false;
-  bool in_pass = false;
+  const char *pass = nullptr;  // the pass in progress, for traces; null: none
   bool is_part = false, compute_type_logged = false;
   std::vector<std::pair<int, Shape>> sized;     // nodes whose shapes values determined: PartSetup::shapes
   std::vector<bool> cut_inputs;                 // PartSetup::cut_inputs
   size_t num_cut_heads = 0;                     // PartSetup::num_cut_heads
   std::shared_ptr<SharedPartState> part_state;  // null: there are no parts
-  std::unique_ptr<ValueShapedParts> parts;      // run instead of `programs`; null: all shapes are known
+  std::unique_ptr<ExecutableNetwork> network;
 
   bool is_cut_input(int node) const { return size_t(node) < cut_inputs.size() && cut_inputs[size_t(node)]; }
-  BoundPlan &program(bool is_train, bool with_backward, bool separate_nodes);
   std::vector<int> same_memory() const;  // PlanRequest::same_memory
   void check_compute_type() const;       // kUnsupported if a device does not compute in it
   void share_threads();
@@ -117,68 +75,28 @@ struct Executor::Impl {
   // else it becomes float32.
   void infer_shapes(const std::vector<Shape> &by_node);
   void infer_dtypes(std::vector<Dtype> by_node, bool strict);
-  void finish_bind();  // needs all from `symbol` to `arrays`; makes outputs and the first program
+  void finish_bind();  // needs all from `symbol` to `arrays`; makes outputs and the network
   void make_arguments(const SimpleBind &what, const Impl *shared, ArrayPool *staged);
   void make_auxiliary(const SimpleBind &what, const Impl *shared);
   void make_outputs();
   void check_written_gradients() const;  // kInvalidArgument if one shares memory with another array
-  // How far a pass is queued. If executors of a group sync, it is queued up to one sync point after the other.
-  struct Progress {
-    size_t step = 0;    // number of forward or backward steps queued
-    size_t node = 0;    // forward: nodes reported to the monitor
-    size_t report = 0;  // backward: Plan::reports that were made
-    size_t bucket = 0;  // backward: buckets whose programs were run
-  };
-  void check_no_sync(const BoundPlan &program) const;  // kState if it syncs with executors of other devices
   // kState if a pass is running, from which a host callback may have made this call.
   void check_idle(const char *what) const;
-  class PassGuard {
-   public:
-    PassGuard(Impl *impl, const char *what) : impl_(impl) {
-      impl->check_idle(what);
-      impl->in_pass = true;
-    }
-    ~PassGuard() { impl_->in_pass = false; }
-    PassGuard(const PassGuard &) = delete;
-    PassGuard &operator=(const PassGuard &) = delete;
-
-   private:
-    Impl *const impl_;
-  };
-  BoundPlan &program_of_forward(bool is_train);
-  BoundPlan &start_forward(bool is_train);
-  // Queues the steps up to `end`.
-  void forward_to(BoundPlan &program, size_t end, Progress *progress);
-  void backward_to(BoundPlan &program, size_t end, const BucketPrograms &after_bucket, Progress *progress);
-  // Runs a pass that has begun, or a part of it. If it throws, everything the pass would have written is marked as
-  // failed, and there is no forward pass any more for backward to follow.
+  [[noreturn]] void refuse_sync() const;  // kState: steps sync with executors of other devices
+  void abandon(const char *why);          // Executor::abandon()
+  // Does one piece of a pass, which is over if it throws.
   template <typename Run>
-  void run_pass(BoundPlan &program, bool backward, const Run &run) {
+  auto run_pass(Run &&run) {
     try {
-      run();
+      return run();
     } catch (const std::exception &failure) {
-      program.pass_failed(backward, failure.what());
-      if (!backward) last = nullptr;
+      abandon(failure.what());
       throw;
     }
   }
-  void pass_failed(bool backward, const char *why) const;  // of a pass that does not begin
-  void abandon_pass(bool backward, const char *why) {      // of a pass that has begun
-    pass_failed(backward, why);
-    if (!backward) last = nullptr;
-  }
-  void forward_ran(BoundPlan &program, bool is_train);
-  // The program of backward; sets *forward_again if it must run its forward pass first.
-  BoundPlan &backward_program(bool is_train, bool *forward_again);
-  void set_head_gradients(BoundPlan &program, const std::vector<ArraySlice> &head_grads);
-  void start_backward(BoundPlan &program);
-  void monitored_forward(BoundPlan &program, size_t end, Progress *progress);
-  void monitored_backward(BoundPlan &program, size_t end, Progress *progress);
   void sync();
-  void report_output(BoundPlan &program, int node, int output);
-  std::vector<bool> narrow_nodes() const;  // those that compute in options.compute.dtype
-  void log_if_none_narrow();               // once for a whole network
-  std::string roofline() const;            // each step of the program that ran last, beside the limits of the machine
+  void fail_outputs(const char *why) const;
+  void log_if_none_narrow(const ExecutableNetwork &of);  // once for a whole network
 };
 
 // Finds entries of a list by name; of entries with one name, the first.

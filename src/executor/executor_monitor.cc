@@ -5,8 +5,7 @@
 #include <sstream>
 
 #include "executor/executor.hpp"
-#include "executor/executor_impl.hpp"
-#include "executor/value_shapes.hpp"
+#include "executor/planned_network.hpp"
 
 namespace cohort {
 
@@ -34,28 +33,29 @@ void Executor::forward_observed(const MonitorFunction &function) {
   set_monitor(before, all_before);
 }
 
-void Executor::Impl::report_output(BoundPlan &program, int node, int output) {
+void PlannedNetwork::report_output(BoundPlan &program, int node, int output) {
   const int slot = program.plan().node_slots[size_t(node)][size_t(output)];
-  const Node &n = *graph.nodes[size_t(node)];
-  monitor(n.name + "_" + n.op->output_name(n.parsed, output), program.snapshot(slot));
+  const Node &n = *bound_.graph.nodes[size_t(node)];
+  bound_.monitor(n.name + "_" + n.op->output_name(n.parsed, output), program.snapshot(slot));
 }
 
-void Executor::Impl::monitored_forward(BoundPlan &program, size_t end, Progress *progress) {
+void PlannedNetwork::monitored_forward(size_t end) {
+  BoundPlan &program = *pass_.program;
   const Plan &plan = program.plan();
-  size_t &begin = progress->step;
-  for (size_t &i = progress->node; i < graph.nodes.size() && plan.node_end[i] <= end; ++i) {
-    const Node &node = *graph.nodes[i];
+  size_t &begin = pass_.progress.step;
+  for (size_t &i = pass_.progress.node; i < bound_.graph.nodes.size() && plan.node_end[i] <= end; ++i) {
+    const Node &node = *bound_.graph.nodes[i];
     if (node.is_variable()) continue;
-    if (monitor_all) {
+    if (bound_.monitor_all) {
       std::vector<std::string> names = node.op->input_names(node.parsed, int(node.inputs.size()));
       if (names.size() == 1 && node.op->variadic.empty() && !node.op->names_only_input) names[0] = "input0";
-      for (size_t k = 0; k < graph.inputs[i].size(); ++k) {
-        const Graph::Input &input = graph.inputs[i][k];
+      for (size_t k = 0; k < bound_.graph.inputs[i].size(); ++k) {
+        const Graph::Input &input = bound_.graph.inputs[i][k];
         const NDArray value = program.snapshot(plan.node_slots[size_t(input.node)][size_t(input.index)]);
-        const Node &from = *graph.nodes[size_t(input.node)];
-        if (from.is_variable() && !is_cut_input(input.node))
-          monitor(from.name, value);  // the other part reports a cut edge
-        monitor(node.name + "_" + names[k], value);
+        const Node &from = *bound_.graph.nodes[size_t(input.node)];
+        if (from.is_variable() && !bound_.is_cut_input(input.node))
+          bound_.monitor(from.name, value);  // the other part reports a cut edge
+        bound_.monitor(node.name + "_" + names[k], value);
       }
     }
     program.run_forward(begin, plan.node_end[i]);
@@ -66,10 +66,11 @@ void Executor::Impl::monitored_forward(BoundPlan &program, size_t end, Progress 
   begin = end;
 }
 
-void Executor::Impl::monitored_backward(BoundPlan &program, size_t end, Progress *progress) {
+void PlannedNetwork::monitored_backward(size_t end) {
+  BoundPlan &program = *pass_.program;
   const Plan &plan = program.plan();
-  size_t &begin = progress->step;
-  for (size_t &r = progress->report; r < plan.reports.size(); ++r) {
+  size_t &begin = pass_.progress.step;
+  for (size_t &r = pass_.progress.report; r < plan.reports.size(); ++r) {
     const GradientReport &report = plan.reports[r];
     const size_t made = size_t(report.step) + 1 - plan.num_forward;
     if (made > end) break;
@@ -77,24 +78,11 @@ void Executor::Impl::monitored_backward(BoundPlan &program, size_t end, Progress
       program.run_backward(begin, made);
       begin = made;
     }
-    const Node &node = *graph.nodes[size_t(report.node)];
-    monitor(node.name + "_backward_output" + std::to_string(report.input), program.snapshot(report.slot));
+    const Node &node = *bound_.graph.nodes[size_t(report.node)];
+    bound_.monitor(node.name + "_backward_output" + std::to_string(report.input), program.snapshot(report.slot));
   }
   program.run_backward(begin, end);
   begin = end;
-}
-
-std::vector<bool> Executor::Impl::narrow_nodes() const {
-  std::vector<bool> narrow;
-  if (!programs.empty()) narrow = programs.begin()->second->plan().narrow_nodes;
-  narrow.resize(graph.nodes.size(), false);
-  if (!parts) return narrow;
-  for (const ValueShapedParts::Bound &part : parts->bound()) {
-    const std::vector<bool> of_part = part.executor.impl_->narrow_nodes();
-    for (size_t n = 0; n < of_part.size(); ++n)
-      if (of_part[n]) narrow[size_t(part.nodes[n])] = true;
-  }
-  return narrow;
 }
 
 std::string Executor::debug_text() const {
@@ -111,7 +99,7 @@ std::string Executor::debug_text() const {
     if (self.reqs[i] == GradReq::kNull) continue;
     out << "\toutput[" << graph.heads.size() + gradients++ << "]=" << self.arg_names[i] << "_grad(0)\n";
   }
-  const std::vector<bool> narrow = self.narrow_nodes();
+  const std::vector<bool> narrow = self.network->narrow_nodes();
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node &node = *graph.nodes[n];
     if (node.is_variable()) {
@@ -129,7 +117,7 @@ std::string Executor::debug_text() const {
     if (!node.attrs.empty()) out << "Attrs:\n";
     for (const auto &[key, value] : node.attrs) out << '\t' << key << '=' << value << '\n';
   }
-  out << self.roofline();
+  for (const PlannedNetwork *planned : self.network->planned()) out << planned->roofline();
   out << "Total " << (memory().planned_bytes >> 20) << " MB allocated\n";
   out << "Total 11 TempSpace resource requested\n";
   return out.str();

@@ -4,24 +4,18 @@
 
 #include "base/error.hpp"
 #include "device/recording.hpp"
-#include "executor/executor_impl.hpp"
-#include "executor/value_shapes.hpp"
+#include "executor/planned_network.hpp"
 
 namespace cohort {
 
-std::string Executor::Impl::roofline() const {
-  if (parts) {
-    std::string text;
-    for (const ValueShapedParts::Bound &part : parts->bound()) text += part.executor.impl_->roofline();
-    return text;
-  }
-  const BoundPlan *shown = last;
-  if (!shown && !programs.empty()) shown = programs.begin()->second.get();
+std::string PlannedNetwork::roofline() const {
+  const BoundPlan *shown = last_;
+  if (!shown && !programs_.empty()) shown = programs_.begin()->second.get();
   if (!shown) return "";
   TextStream out;
   out << "Steps (MFLOP, MB, least us by the machine and what it is due to, us while traced):\n" << std::fixed;
   const auto describe = [&](const char *pass, const PlanStep &step) {
-    const SharedArenas::DeviceArena &on = arenas->devices[arena_index[size_t(step.device)]];
+    const SharedArenas::DeviceArena &on = bound_.arenas->devices[bound_.arena_index[size_t(step.device)]];
     const TimeBound bound =
         time_bound(step.info->flops, step.info->bytes, step.info->factors, on.device->rates(on.queue->num_threads()));
     out << '\t' << pass << ' ' << step.label << (step.choice.name.empty() ? "" : " by " + step.choice.name) << ": "

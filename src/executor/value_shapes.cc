@@ -2,11 +2,11 @@
 #include "executor/value_shapes.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <unordered_map>
 
 #include "base/error.hpp"
 #include "device/kernel_table.hpp"
+#include "executor/replicas.hpp"
 
 namespace cohort {
 
@@ -43,7 +43,7 @@ Shape shape_by_values(const Op &op, const Attrs &attrs, const std::vector<NDArra
   return Shape(axes + 1, axes + 1 + axes[0]);
 }
 
-ValueShapedParts::ValueShapedParts(Executor::Impl &whole) : whole_(whole) {
+SplitNetwork::SplitNetwork(Executor::Impl &whole) : whole_(whole) {
   find_later_nodes();
   cut_second();
   std::shared_ptr<SharedPartState> &common = whole_.part_state;
@@ -56,7 +56,7 @@ ValueShapedParts::ValueShapedParts(Executor::Impl &whole) : whole_(whole) {
   for (const size_t h : second_heads_) whole_.arrays.outputs[h] = NDArray();
 }
 
-ValueShapedParts::Source ValueShapedParts::source_of(int variable) const {
+SplitNetwork::Source SplitNetwork::source_of(int variable) const {
   const Graph &graph = whole_.graph;
   const bool is_state = graph.is_auxiliary[size_t(variable)];
   const std::vector<int> &list = is_state ? graph.auxiliary : graph.arguments;  // ascending
@@ -64,12 +64,12 @@ ValueShapedParts::Source ValueShapedParts::source_of(int variable) const {
           size_t(std::lower_bound(list.begin(), list.end(), variable) - list.begin())};
 }
 
-const NDArray &ValueShapedParts::array(const Source &source) const {
+const NDArray &SplitNetwork::array(const Source &source) const {
   if (source.kind == Source::kCutEdge) return first_->outputs()[first_heads_.size() + source.index];
   return (source.kind == Source::kState ? whole_.arrays.aux : whole_.arrays.args)[source.index];
 }
 
-void ValueShapedParts::take(const Source &source, Arguments *to) const {
+void SplitNetwork::take(const Source &source, Arguments *to) const {
   NDArray gradient;
   GradReq req = GradReq::kNull;
   if (source.kind == Source::kCutEdge) {
@@ -85,7 +85,7 @@ void ValueShapedParts::take(const Source &source, Arguments *to) const {
 }
 
 // Finds the nodes whose inputs have known shapes but whose output has not, and all that depend on them.
-void ValueShapedParts::find_later_nodes() {
+void SplitNetwork::find_later_nodes() {
   const Graph &graph = whole_.graph;
   const std::vector<Context> places = whole_.node_contexts();
   const auto is_known = [](const Shape &shape) { return shape.known(); };
@@ -110,7 +110,7 @@ void ValueShapedParts::find_later_nodes() {
   }
 }
 
-void ValueShapedParts::cut_second() {
+void SplitNetwork::cut_second() {
   const Graph &graph = whole_.graph;
   std::vector<NodePtr> copies(graph.nodes.size()), variables;  // variables: of the cut edges
   std::unordered_map<const Node *, int> of_whole;
@@ -163,7 +163,7 @@ void ValueShapedParts::cut_second() {
 }
 
 // The random streams of the whole's nodes, each of which belongs to one part. A cut edge draws nothing.
-RandomStreams ValueShapedParts::random_of(const std::vector<int> &nodes) const {
+RandomStreams SplitNetwork::random_of(const std::vector<int> &nodes) const {
   const RandomStreams &whole = whole_.arrays.random;
   RandomStreams streams{whole.network, {}};
   for (const int node : nodes) streams.of_node.push_back(node < 0 ? SIZE_MAX : whole.of_node[size_t(node)]);
@@ -171,7 +171,7 @@ RandomStreams ValueShapedParts::random_of(const std::vector<int> &nodes) const {
 }
 
 // Its heads are those of the whole that belong to it, then the cut edges.
-void ValueShapedParts::bind_first() {
+void SplitNetwork::bind_first() {
   const Graph &graph = whole_.graph;
   std::vector<Entry> heads;
   const auto add = [&](const Graph::Input &entry) { heads.push_back({graph.nodes[size_t(entry.node)], entry.index}); };
@@ -220,14 +220,14 @@ void ValueShapedParts::bind_first() {
   }
 }
 
-ExecutorOptions ValueShapedParts::options() const {
+ExecutorOptions SplitNetwork::options() const {
   ExecutorOptions of_part = whole_.options;
   of_part.compute.all_known = false;  // named nodes may be in the other part
   of_part.outputs.clear();            // they belong to the whole
   return of_part;
 }
 
-const NDArray &ValueShapedParts::value(const Graph::Input &input) const {
+const NDArray &SplitNetwork::value(const Graph::Input &input) const {
   for (size_t t = 0; t < cut_edges_.size(); ++t) {
     const Graph::Input &from = cut_edges_[t].from;
     if (from.node == input.node && from.index == input.index) return array({Source::kCutEdge, t});
@@ -235,7 +235,7 @@ const NDArray &ValueShapedParts::value(const Graph::Input &input) const {
   return array(source_of(input.node));
 }
 
-std::shared_ptr<Executor> ValueShapedParts::bind_second(const Shapes &shapes) const {
+std::shared_ptr<Executor> SplitNetwork::bind_second(const Shapes &shapes) const {
   Arguments args;
   std::vector<NDArray> aux;
   for (const Source &source : second_args_) take(source, &args);
@@ -252,7 +252,7 @@ std::shared_ptr<Executor> ValueShapedParts::bind_second(const Shapes &shapes) co
                              std::move(aux), of_second, part);
 }
 
-const std::shared_ptr<Executor> &ValueShapedParts::second(const Shapes &shapes) {
+const std::shared_ptr<Executor> &SplitNetwork::second(const Shapes &shapes) {
   const auto known =
       std::find_if(seconds_.begin(), seconds_.end(), [&](const auto &entry) { return entry.first == shapes; });
   if (known != seconds_.end()) {
@@ -264,104 +264,107 @@ const std::shared_ptr<Executor> &ValueShapedParts::second(const Shapes &shapes) 
   return seconds_.front().second;
 }
 
-void ValueShapedParts::monitor(Executor &part) const { part.set_monitor(whole_.monitor, whole_.monitor_all); }
-
-std::vector<bool> ValueShapedParts::cut_inputs_in(const std::vector<int> &nodes) const {
+std::vector<bool> SplitNetwork::cut_inputs_in(const std::vector<int> &nodes) const {
   std::vector<bool> cut_inputs;
   for (const int node : nodes) cut_inputs.push_back(node < 0 || whole_.is_cut_input(node));
   return cut_inputs;
 }
 
-namespace {
-
-// Calls run(executors, their devices) for the parts that exist and have not failed, and adds the failures it returns.
-template <typename Run>
-void run_parts(const std::vector<std::shared_ptr<Executor>> &parts, Failures *failures, Run &&run) {
-  std::vector<std::shared_ptr<Executor>> running;
-  std::vector<size_t> who;
-  for (size_t d = 0; d < parts.size(); ++d) {
-    if (!parts[d] || failures->failed(d)) continue;
-    running.push_back(parts[d]);
-    who.push_back(d);
+void SplitNetwork::prepare_part() {
+  const bool is_second = pass_.backward == (pass_.num_prepared++ == 0);
+  if (is_second && !pass_.backward) choose_second();
+  const std::shared_ptr<Executor> &part = is_second ? current_ : first_;
+  if (!part || (pass_.backward && !part->impl_->any_gradient)) return;
+  part->set_monitor(whole_.monitor, whole_.monitor_all);
+  if (pass_.backward) {
+    std::vector<ArraySlice> given;
+    for (const size_t h : is_second ? second_heads_ : first_heads_)
+      given.push_back(h < pass_.head_grads.size() ? pass_.head_grads[h] : ArraySlice());
+    for (size_t t = 0; t < cut_edges_.size() && !is_second; ++t) given.emplace_back(cut_edges_[t].gradient);
+    part->prepare_backward(given, pass_.is_train, {});
+  } else {
+    part->prepare_forward(pass_.is_train);
   }
-  if (running.empty()) return;
-  try {
-    const Failures of_these = run(running, who);
-    for (size_t i = 0; i < who.size(); ++i)
-      if (of_these.failed(i)) failures->add(who[i], of_these.of(i));
-  } catch (...) {
-    for (const size_t d : who) failures->add(d, std::current_exception());
-  }
+  pass_.running = part.get();
 }
 
-// Fails all devices if one has failed: the others would wait for its share of the batch.
-void fail_together(size_t num, Failures *failures) {
-  for (size_t d = 0; d < num && failures->any(); ++d)
-    if (!failures->failed(d)) failures->add(d, failures->first());
+void SplitNetwork::prepare_forward(bool is_train) {
+  pass_ = {/* backward */ false, is_train};
+  prepare_part();
 }
 
-}  // namespace
-
-void ValueShapedParts::pass_failed(bool backward, const std::exception_ptr &failure) const {
-  const std::function<void(const Executor &, const char *)> tell = [&](const Executor &part, const char *why) {
-    part.impl_->pass_failed(backward, why);
-    if (!part.impl_->parts) return;
-    for (const Bound &inner : part.impl_->parts->bound()) tell(inner.executor, why);
-  };
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception &e) {
-    if (backward && first_) tell(*first_, e.what());
-    if (!backward && current_) tell(*current_, e.what());
-  }
+void SplitNetwork::prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train, const BucketPrograms &) {
+  pass_ = {/* backward */ true, is_train, head_grads};
+  prepare_part();
 }
 
-Failures ValueShapedParts::forward(const std::vector<ValueShapedParts *> &all, bool is_train) {
-  Failures failures(all.size());
-  const auto run = [&](const std::vector<std::shared_ptr<Executor>> &parts) {
-    for (size_t d = 0; d < all.size(); ++d)
-      if (parts[d]) all[d]->monitor(*parts[d]);
-    run_parts(parts, &failures,
-              [&](const auto &running, const auto &) { return Executor::try_forward(running, is_train); });
-    if (all[0]->whole_.options.replicas) fail_together(all.size(), &failures);
-  };
-  std::vector<std::shared_ptr<Executor>> firsts, seconds(all.size());
-  for (ValueShapedParts *parts : all) {
-    parts->whole_.backward_has_run = false;
-    parts->is_complete_ = false;
-    firsts.push_back(parts->first_);
-  }
-  run(firsts);
-  for (size_t d = 0; d < all.size(); ++d) {
-    if (failures.failed(d)) continue;
-    failures.attempt(d, [&] { all[d]->choose_second(); });
-    seconds[d] = all[d]->current_;
-  }
-  if (all[0]->whole_.options.replicas) fail_together(all.size(), &failures);
-  run(seconds);
-  for (size_t d = 0; d < all.size(); ++d) {
-    if (failures.failed(d)) {
-      all[d]->pass_failed(/* backward */ false, failures.of(d));
-      continue;
-    }
-    all[d]->show_outputs();
-    all[d]->is_complete_ = true;
-    all[d]->whole_.log_if_none_narrow();
-  }
-  return failures;
+const std::vector<int> &SplitNetwork::sync_nodes() const {
+  static const std::vector<int> none;
+  return pass_.running ? pass_.running->sync_nodes() : none;
 }
 
-void ValueShapedParts::choose_second() {
+void SplitNetwork::begin() {
+  whole_.backward_has_run = pass_.backward;
+  if (!pass_.backward) is_complete_ = false;
+  begin_part();
+}
+
+void SplitNetwork::begin_part() {
+  ++pass_.num_begun;
+  if (pass_.running) pass_.running->begin();
+}
+
+PassStop SplitNetwork::advance() {
+  if (pass_.num_prepared == pass_.num_ended) {
+    prepare_part();
+    return PassStop::kBetweenParts;
+  }
+  if (pass_.num_begun == pass_.num_ended) {
+    begin_part();
+    return PassStop::kBetweenParts;
+  }
+  if (pass_.running) {
+    const PassStop stop = pass_.running->advance();
+    if (stop != PassStop::kEnd) return stop;
+  }
+  pass_.running = nullptr;
+  if (++pass_.num_ended == 1) return PassStop::kBetweenParts;
+  if (!pass_.backward) {
+    show_outputs();
+    is_complete_ = true;
+    whole_.log_if_none_narrow(*this);
+  }
+  pass_ = {};
+  return PassStop::kEnd;
+}
+
+// Also fails what the part that did not run would have written.
+void SplitNetwork::abandon(const char *why) {
+  const RunningPass pass = std::exchange(pass_, {});
+  if (pass.running) pass.running->abandon(why);
+  if (pass.num_begun == 0) return;
+  if (const auto &last = pass.backward ? first_ : current_) last->impl_->network->fail_pass(pass.backward, why);
+}
+
+int SplitNetwork::partial_forward(bool, int) {
+  const Node &sized = *node_sized_by_values();
+  throw Error(Code::kUnsupported,
+              text("partial_forward: not supported where shapes depend on values, as that of '", sized.name, "' (",
+                   sized.op->name, ") does"),
+              sized.name);
+}
+
+void SplitNetwork::choose_second() {
   current_ = second(found_shapes());
   show_outputs();
 }
 
 // If the second part has two parts itself, its outputs are known when it has run.
-void ValueShapedParts::show_outputs() {
+void SplitNetwork::show_outputs() {
   for (size_t i = 0; i < second_heads_.size(); ++i) whole_.arrays.outputs[second_heads_[i]] = current_->outputs()[i];
 }
 
-Shapes ValueShapedParts::found_shapes() const {
+Shapes SplitNetwork::found_shapes() const {
   Shapes shapes;
   for (size_t i = 0; i < sized_.size(); ++i) {
     const size_t n = size_t(sized_[i]);
@@ -373,43 +376,51 @@ Shapes ValueShapedParts::found_shapes() const {
   return shapes;
 }
 
-Failures ValueShapedParts::backward(const std::vector<ValueShapedParts *> &all,
-                                    const std::vector<std::vector<ArraySlice>> &head_grads, bool is_train) {
-  Failures failures(all.size());
-  const auto run = [&](bool of_second) {
-    std::vector<std::shared_ptr<Executor>> parts;
-    for (ValueShapedParts *of : all) {
-      parts.push_back(of_second ? of->current_ : of->first_);
-      if (parts.back()) of->monitor(*parts.back());
-    }
-    run_parts(parts, &failures, [&](const auto &running, const auto &who) {
-      std::vector<std::vector<ArraySlice>> given;
-      for (const size_t d : who) {
-        given.emplace_back();
-        for (const size_t h : of_second ? all[d]->second_heads_ : all[d]->first_heads_)
-          given.back().push_back(h < head_grads[d].size() ? head_grads[d][h] : ArraySlice());
-        if (of_second) continue;
-        for (const CutEdge &edge : all[d]->cut_edges_) given.back().emplace_back(edge.gradient);
-      }
-      return Executor::try_backward(running, given, is_train, [](size_t) { return BucketPrograms(); });
-    });
-    if (all[0]->whole_.options.replicas) fail_together(all.size(), &failures);
-  };
-  for (ValueShapedParts *parts : all) parts->whole_.backward_has_run = true;
-  run(/* of_second */ true);
-  run(/* of_second */ false);
-  for (size_t d = 0; d < all.size(); ++d)
-    if (failures.failed(d)) all[d]->pass_failed(/* backward */ true, failures.of(d));
-  return failures;
+std::vector<const Executor *> SplitNetwork::bound() const {
+  std::vector<const Executor *> parts;
+  for (const auto *part : {&first_, &current_})
+    if (*part) parts.push_back(part->get());
+  return parts;
 }
 
-const Node &ValueShapedParts::sized_node() const { return *whole_.graph.nodes[size_t(sized_[0])]; }
+std::vector<const PlannedNetwork *> SplitNetwork::planned() const {
+  std::vector<const PlannedNetwork *> all;
+  for (const Executor *part : bound()) {
+    const std::vector<const PlannedNetwork *> of_part = part->impl_->network->planned();
+    all.insert(all.end(), of_part.begin(), of_part.end());
+  }
+  return all;
+}
 
-std::vector<ValueShapedParts::Bound> ValueShapedParts::bound() const {
-  std::vector<Bound> parts;
-  if (first_) parts.push_back({*first_, first_nodes_});
-  if (current_) parts.push_back({*current_, second_nodes_});
-  return parts;
+bool SplitNetwork::has_run() const {
+  const std::vector<const Executor *> parts = bound();
+  return is_complete_ &&
+         std::all_of(parts.begin(), parts.end(), [](const auto *part) { return part->impl_->network->has_run(); });
+}
+
+void SplitNetwork::fail_pass(bool backward, const char *why) const {
+  if (!backward) whole_.fail_outputs(why);
+  for (const Executor *part : bound()) part->impl_->network->fail_pass(backward, why);
+}
+
+std::vector<int> SplitNetwork::gradient_order() {  // all are complete at the end of backward
+  std::vector<int> order;
+  for (size_t i = 0; i < whole_.reqs.size(); ++i)
+    if (whole_.reqs[i] != GradReq::kNull) order.push_back(int(i));
+  return order;
+}
+
+std::vector<bool> SplitNetwork::narrow_nodes() const {
+  std::vector<bool> narrow(whole_.graph.nodes.size(), false);
+  const auto add = [&](const std::shared_ptr<Executor> &part, const std::vector<int> &nodes) {
+    if (!part) return;
+    const std::vector<bool> of_part = part->impl_->network->narrow_nodes();
+    for (size_t n = 0; n < of_part.size(); ++n)
+      if (of_part[n]) narrow[size_t(nodes[n])] = true;
+  };
+  add(first_, first_nodes_);
+  add(current_, second_nodes_);
+  return narrow;
 }
 
 }  // namespace cohort

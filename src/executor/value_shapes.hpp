@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/executable_network.hpp"
 #include "executor/executor_impl.hpp"
 
 namespace cohort {
@@ -29,28 +30,31 @@ struct SharedPartState {
 // do not depend on a node of that kind. The second begins with those nodes; forward binds it when the values of the
 // first determine the shapes, and keeps it for these shapes. It may have two parts itself. A value that goes from the
 // first part to the second (a cut edge) is an argument of the second, which computes its gradient.
-class ValueShapedParts {
+//
+// A forward pass is that of the first part, then that of the second; a backward pass is the reverse.
+class SplitNetwork final : public ExecutableNetwork {
  public:
   static constexpr size_t kMost = 32;  // second parts that are kept: the most recently used
 
   // `whole` owns this; it has its arrays, and its shapes as far as they are known. Throws kShape if values cannot
   // determine one that is not.
-  explicit ValueShapedParts(Executor::Impl &whole);
+  explicit SplitNetwork(Executor::Impl &whole);
 
-  // A pass of the executors of a group, or of one alone. Forward: all first parts are queued; then the values of each
-  // are waited for, and all second parts are queued. Backward: the second parts, then the first. If steps sync with
-  // other devices, a part runs only if those of all devices do.
-  static Failures forward(const std::vector<ValueShapedParts *> &all, bool is_train);
-  static Failures backward(const std::vector<ValueShapedParts *> &all,
-                           const std::vector<std::vector<ArraySlice>> &head_grads, bool is_train);
-  bool has_run() const { return is_complete_; }
-  const Node &sized_node() const;  // the first node whose shape depends on values
-  // The parts that are bound now: the first, and the second of the last forward.
-  struct Bound {
-    const Executor &executor;
-    const std::vector<int> &nodes;  // of the whole, by node of the part; -1: a cut edge
-  };
-  std::vector<Bound> bound() const;
+  void prepare_forward(bool is_train) override;
+  void prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train,
+                        const BucketPrograms &after_bucket) override;
+  const std::vector<int> &sync_nodes() const override;
+  void begin() override;
+  PassStop advance() override;
+  void abandon(const char *why) override;
+  int partial_forward(bool is_train, int step) override;
+
+  bool has_run() const override;
+  void fail_pass(bool backward, const char *why) const override;
+  std::vector<int> gradient_order() override;
+  std::vector<bool> narrow_nodes() const override;
+  const Node *node_sized_by_values() const override { return whole_.graph.nodes[size_t(sized_[0])].get(); }
+  std::vector<const PlannedNetwork *> planned() const override;
 
  private:
   struct CutEdge {
@@ -62,6 +66,12 @@ class ValueShapedParts {
   struct Source {
     enum Kind { kCutEdge, kArgument, kState } kind;
     size_t index;  // of the cut edge, or in the whole's list
+  };
+  struct RunningPass {
+    bool backward = false, is_train = false;
+    std::vector<ArraySlice> head_grads = {};
+    int num_prepared = 0, num_begun = 0, num_ended = 0;  // parts
+    Executor *running = nullptr;                         // null: the next part is not prepared, or has nothing to do
   };
   struct Arguments {
     std::vector<NDArray> arrays, grads;
@@ -78,11 +88,12 @@ class ValueShapedParts {
   const std::shared_ptr<Executor> &second(const Shapes &shapes);
   void choose_second();
   void show_outputs();
-  // After a pass that failed, marks what the part that did not run would have written as failed.
-  void pass_failed(bool backward, const std::exception_ptr &failure) const;
+  void prepare_part();  // of the running pass: the one after those that have ended
+  void begin_part();
+  // The parts that are bound now: the first, and the second of the last forward.
+  std::vector<const Executor *> bound() const;
   Shapes found_shapes() const;  // of sized_, once the first part has run
   ExecutorOptions options() const;
-  void monitor(Executor &part) const;
   std::vector<bool> cut_inputs_in(const std::vector<int> &nodes) const;  // by node of the part whose nodes these are
   const NDArray &value(const Graph::Input &input) const;  // of a variable, or one that the first part computes
   RandomStreams random_of(const std::vector<int> &nodes) const;
@@ -102,6 +113,7 @@ class ValueShapedParts {
   std::list<std::pair<Shapes, std::shared_ptr<Executor>>> seconds_;  // the most recently used first
   std::shared_ptr<Executor> current_;                                // that of the last forward
   bool is_complete_ = false;                                         // that forward pass has run
+  RunningPass pass_;
 };
 
 }  // namespace cohort

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an executor runs: a whole network bound to plans (planned_network.hpp), or one in two parts (value_shapes.hpp).
+// Private to src/executor.
+#pragma once
+
+#include <vector>
+
+#include "executor/executor.hpp"
+
+namespace cohort {
+
+class PlannedNetwork;
+
+class ExecutableNetwork {
+ public:
+  virtual ~ExecutableNetwork() = default;
+
+  // The pass of an executor (executor.hpp), which has checked the call. If begin() or advance() throws, abandon()
+  // follows: it ends the pass and, if that has begun, marks everything that it would have written as failed.
+  virtual void prepare_forward(bool is_train) = 0;
+  virtual void prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train,
+                                const BucketPrograms &after_bucket) = 0;
+  virtual const std::vector<int> &sync_nodes() const = 0;
+  virtual void begin() = 0;
+  virtual PassStop advance() = 0;
+  virtual void abandon(const char *why) = 0;
+  virtual int partial_forward(bool is_train, int step) = 0;
+
+  virtual bool has_run() const = 0;  // there is a forward pass for backward to follow
+  // Marks everything that a pass would have written as failed, although it has not begun.
+  virtual void fail_pass(bool backward, const char *why) const = 0;
+  virtual std::vector<int> gradient_order() = 0;         // Executor::gradient_order()
+  virtual std::vector<bool> narrow_nodes() const = 0;    // by node: it computes in ExecutorOptions::compute
+  virtual const Node *node_sized_by_values() const = 0;  // Executor::node_sized_by_values()
+  // The networks with plans that it consists of: itself, or those of its parts that are bound now.
+  virtual std::vector<const PlannedNetwork *> planned() const = 0;
+};
+
+}  // namespace cohort
