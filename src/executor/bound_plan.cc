@@ -124,10 +124,12 @@ BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, bool is_train, const Boun
     if (step.kernel->on_caller()) on_caller_.push_back(s);
     if (!step.share_kernel) continue;
     const bool backward = s >= plan_->num_forward;
-    const auto sync = arrays_.replicas->sync(step.node, backward, step.share_bytes);
-    sync->join(arrays_.replica, *arenas_->devices[arena_index_[size_t(step.device)]].device);
-    sync_steps_.push_back({s, sync, PublishShare(step.share_kernel, sync, arrays_.replica),
-                           UseShares(step.kernel.get(), sync), arrays_.replica, Step()});
+    const size_t part = arrays_.batch_part;
+    const auto sync =
+        arrays_.batch_sync->join(part, arrays_.random.of_node[size_t(step.node)], backward, step.share_bytes,
+                                 *arenas_->devices[arena_index_[size_t(step.device)]].device);
+    sync_steps_.push_back(
+        {s, sync, PublishShare(step.share_kernel, sync, part), UseShares(step.kernel.get(), sync), part, Step()});
     sync_points_[backward].push_back(s - (backward ? plan_->num_forward : 0));
     sync_nodes_.push_back(step.node);
   }
@@ -282,7 +284,7 @@ void BoundPlan::resolve() {
   fill(plan_->steps, &steps_);
   for (SyncStep &sync_step : sync_steps_) {
     Step &step = steps_[sync_step.step];
-    step.args.shares = &sync_step.sync->shares_for(arrays_.replica);
+    step.args.shares = &sync_step.sync->shares_for(arrays_.batch_part);
     sync_step.publish_step = step;
     sync_step.publish_step.kernel = &sync_step.publish;
     step.kernel = &sync_step.use;
@@ -312,7 +314,7 @@ bool BoundPlan::is_written(size_t head) const {
 // The step after it fails, too, or is skipped: that marks the arrays.
 void BoundPlan::share_failed(const void *sync_step, const char *message) {
   const auto *self = static_cast<const SyncStep *>(sync_step);
-  self->sync->not_delivered(self->replica, message);
+  self->sync->not_delivered(self->part, message);
 }
 
 void BoundPlan::forward_failed(const void *owner, const char *message) {
@@ -619,7 +621,7 @@ void BoundPlan::abandon_syncs(bool backward, size_t sync) noexcept {
   for (const size_t index : arena_index_) arenas_->devices[index].queue->finish();
   const size_t first = backward ? sync_points_[0].size() : 0;
   for (size_t s = first + sync; s < first + sync_points_[backward].size(); ++s)
-    sync_steps_[s].sync->not_delivered(arrays_.replica, "its pass failed");
+    sync_steps_[s].sync->not_delivered(arrays_.batch_part, "its pass failed");
 }
 
 void BoundPlan::copy_to_slot(int index, const ArraySlice &source) {

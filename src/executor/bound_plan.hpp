@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "device/node_streams.hpp"
-#include "executor/replicas.hpp"
+#include "executor/batch_sync.hpp"
 #include "executor/segments.hpp"
 #include "ndarray/queue_copy.hpp"
 #include "plan/bound_step.hpp"
@@ -74,8 +74,8 @@ struct BoundArrays {
   std::vector<NDArray> args, grads, aux, outputs;
   RandomStreams random;  // of the nodes, for all programs and shapes
   std::shared_ptr<RandomMarks> marks = std::make_shared<RandomMarks>();
-  std::shared_ptr<Replicas> replicas;        // of the group; null: no step syncs with other devices
-  size_t replica = 0;                        // which of them this is
+  size_t batch_part = 0;                     // ExecutorOptions::batch_part
+  std::shared_ptr<BatchSync> batch_sync;     // likewise
   std::shared_ptr<const double> loss_scale;  // null: there is none
 };
 
@@ -113,9 +113,9 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   void run_backward(size_t begin, size_t end);
   void run(const Program &program, const std::shared_ptr<const void> &owner);  // on the main queue
 
-  // Steps that sync with the group's other executors, by their position among the forward or backward steps. Before
-  // such a step is queued, publish_share() was called on all executors, after all their steps before it, and the queues
-  // were made to wait for each other.
+  // Steps that sync with the executors of the batch's other parts, by their position among the forward or backward
+  // steps. Before such a step is queued, publish_share() was called on all executors, after all their steps before it,
+  // and the queues were made to wait for each other.
   const std::vector<size_t> &sync_points(bool backward) const { return sync_points_[backward]; }
   const std::vector<int> &sync_nodes() const { return sync_nodes_; }  // forward, then backward
   void publish_share(bool backward, size_t sync);
@@ -182,10 +182,10 @@ class BoundPlan : public std::enable_shared_from_this<BoundPlan> {
   std::vector<size_t> on_caller_;                  // steps whose kernel runs on the calling thread
   struct SyncStep {
     size_t step;
-    std::shared_ptr<BatchSync> sync;
+    std::shared_ptr<StepSync> sync;
     PublishShare publish;
     UseShares use;
-    size_t replica;
+    size_t part;
     Step publish_step;
   };
   std::deque<SyncStep> sync_steps_;

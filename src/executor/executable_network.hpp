@@ -26,9 +26,7 @@ class ExecutableNetwork {
   virtual void abandon(const char *why) = 0;
   virtual int partial_forward(bool is_train, int step) = 0;
 
-  virtual bool has_run() const = 0;  // there is a forward pass for backward to follow
-  // Marks everything that a pass would have written as failed, although it has not begun.
-  virtual void fail_pass(bool backward, const char *why) const = 0;
+  virtual bool has_run() const = 0;                      // there is a forward pass for backward to follow
   virtual std::vector<int> gradient_order() = 0;         // Executor::gradient_order()
   virtual std::vector<bool> narrow_nodes() const = 0;    // by node: it computes in ExecutorOptions::compute
   virtual const Node *node_sized_by_values() const = 0;  // Executor::node_sized_by_values()

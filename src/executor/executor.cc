@@ -28,27 +28,14 @@ void Executor::Impl::log_if_none_narrow(const ExecutableNetwork &of) {
       text("compute_dtype ", options.compute.dtype, " has no effect: no step of this network runs in it here"));
 }
 
-// Waits for all queues even if one throws; then throws the first error.
-void Executor::Impl::sync() {
-  std::exception_ptr failure;
-  for (size_t index : arena_index) {
-    try {
-      arenas->devices[index].queue->sync();
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
-}
-
 void Executor::Impl::refuse_sync() const {
   throw Error(
       Code::kState,
       "executor: its layers exchange batch statistics with the other devices of its group; train the group instead");
 }
 
-void Executor::Impl::check_idle(const char *what) const {
-  if (!pass) return;
+void Executor::check_idle(const char *what) const {
+  if (!impl_->pass) return;
   throw Error(Code::kState,
               text(what,
                    ": the executor is in a pass already; a callback (monitor or custom operator) cannot run the "
@@ -56,21 +43,8 @@ void Executor::Impl::check_idle(const char *what) const {
               what);
 }
 
-void Executor::check_idle(const char *what) const { impl_->check_idle(what); }
-
-void Executor::Impl::abandon(const char *why) {
-  if (!pass) return;
-  pass = nullptr;
-  network->abandon(why);
-}
-
-void Executor::Impl::fail_outputs(const char *why) const {
-  for (size_t h = 0; h < graph.heads.size(); ++h)
-    if (arrays.outputs[h] && !graph.nodes[size_t(graph.heads[h].node)]->is_variable()) arrays.outputs[h].fail(why);
-}
-
 void Executor::prepare_forward(bool is_train) {
-  impl_->check_idle("forward");
+  check_idle("forward");
   check_arguments();
   impl_->network->prepare_forward(is_train);
   impl_->pass = "executor forward";
@@ -78,7 +52,7 @@ void Executor::prepare_forward(bool is_train) {
 
 void Executor::prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train,
                                 const BucketPrograms &after_bucket) {
-  impl_->check_idle("backward");
+  check_idle("backward");
   check_backward();
   check_head_gradients(head_grads, [&](size_t h) { return impl_->arrays.outputs[h].shape(); });
   impl_->network->prepare_backward(head_grads, is_train, after_bucket);
@@ -87,27 +61,41 @@ void Executor::prepare_backward(const std::vector<ArraySlice> &head_grads, bool 
 
 const std::vector<int> &Executor::sync_nodes() const { return impl_->network->sync_nodes(); }
 
+// Does one piece of a pass, which is over if it throws.
+template <typename Run>
+auto Executor::run_pass(Run &&run) {
+  try {
+    return run();
+  } catch (const std::exception &failure) {
+    abandon(failure.what());
+    throw;
+  }
+}
+
 void Executor::begin() {
-  impl_->run_pass([&] { impl_->network->begin(); });
+  run_pass([&] { impl_->network->begin(); });
 }
 
 PassStop Executor::advance() {
   const WorkSpan span(SpanKind::kCall, impl_->pass);
-  const PassStop stop = impl_->run_pass([&] { return impl_->network->advance(); });
+  const PassStop stop = run_pass([&] { return impl_->network->advance(); });
   if (stop == PassStop::kEnd) impl_->pass = nullptr;
   return stop;
 }
 
-void Executor::abandon(const char *why) { impl_->abandon(why); }
+void Executor::abandon(const char *why) {
+  if (!impl_->pass) return;
+  impl_->pass = nullptr;
+  impl_->network->abandon(why);
+}
 
 // Executors that sync are run together: alone, this one would read what the others published in an earlier pass.
 void Executor::run_alone() {
   const auto check_no_sync = [&] {
     if (!sync_nodes().empty()) impl_->refuse_sync();
   };
-  impl_->run_pass(check_no_sync);
-  begin();
-  while (advance() != PassStop::kEnd) impl_->run_pass(check_no_sync);
+  run_pass(check_no_sync);
+  while (advance() != PassStop::kEnd) run_pass(check_no_sync);
 }
 
 void Executor::forward(bool is_train) {
@@ -116,7 +104,7 @@ void Executor::forward(bool is_train) {
 }
 
 void Executor::backward(const std::vector<ArraySlice> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
-  impl_->check_idle("backward");
+  check_idle("backward");
   if (!impl_->any_gradient) return;  // BWD-10
   prepare_backward(head_grads, is_train, after_bucket);
   run_alone();
@@ -125,10 +113,10 @@ void Executor::backward(const std::vector<ArraySlice> &head_grads, bool is_train
 int Executor::partial_forward(bool is_train, int step) {
   Impl &self = *impl_;
   if (step < 0 || step >= int(self.graph.nodes.size())) return 0;
-  self.check_idle("partial_forward");
+  check_idle("partial_forward");
   check_arguments();
   self.pass = "executor partial_forward";
-  const int step_left = self.run_pass([&] { return self.network->partial_forward(is_train, step); });
+  const int step_left = run_pass([&] { return self.network->partial_forward(is_train, step); });
   self.pass = nullptr;
   return step_left;
 }
@@ -196,7 +184,7 @@ bool Executor::has_failed(bool backward) const {
 }
 
 void Executor::load(int argument, const ArraySlice &from) {
-  impl_->check_idle("load");
+  check_idle("load");
   const NDArray &to = impl_->arrays.args[size_t(argument)];
   const std::shared_ptr<SharedArenas> &arenas = impl_->arenas;
   size_t index = impl_->arena_index[0];
@@ -221,7 +209,18 @@ void Executor::check_arguments() const {
   check("auxiliary state", impl_->arrays.aux, impl_->aux_names);
 }
 
-void Executor::wait() { impl_->sync(); }
+// Waits for all queues even if one throws; then throws the first error.
+void Executor::wait() {
+  std::exception_ptr failure;
+  for (size_t index : impl_->arena_index) {
+    try {
+      impl_->arenas->devices[index].queue->sync();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
 
 const std::vector<int> &Executor::gradient_order() {
   if (impl_->gradient_order.empty() && impl_->any_gradient) impl_->gradient_order = impl_->network->gradient_order();

@@ -21,8 +21,8 @@
 
 namespace cohort {
 
+class BatchSync;
 class Executor;
-class Replicas;
 class SplitNetwork;
 
 // Options of all ways of binding.
@@ -36,9 +36,11 @@ struct ExecutorOptions {
   bool recompute = false;      // backward computes cheap values again instead of keeping them
   // Factor on the initial gradients; changed only by its owner while no work is in flight. Null: 1.
   std::shared_ptr<const double> loss_scale;
-  uint32_t replica = 0;                // distinguishes executors with one seed, such as the devices of a group
-  std::shared_ptr<Replicas> replicas;  // from make_replicas(), for forward_all() and backward_all()
-  std::shared_ptr<Executor> shared;    // an executor whose queue and arena to share (EXE-18); same context
+  // For executors with one seed that each process a part of a batch: the number of the part, and what combines results
+  // over all of them (batch_sync.hpp). Null: no operator does, or the batch has one part.
+  uint32_t batch_part = 0;
+  std::shared_ptr<BatchSync> batch_sync;
+  std::shared_ptr<Executor> shared;  // an executor whose queue and arena to share (EXE-18); same context
   // Arguments, beside the weights of layers, whose values rarely change between inference forward passes. Data derived
   // from them (reorders, folded batch norms) are kept until they are written.
   std::set<std::string> constants;
@@ -134,27 +136,18 @@ class Executor : public std::enable_shared_from_this<Executor> {
                 const BucketPrograms &after_bucket = {});
   void wait();
 
-  // A pass step by step, for callers that run several executors together: prepare, begin, then advance until kEnd. If
-  // one of these throws, the pass is over; if it has begun, everything that it would have written is marked as failed.
+  // A pass step by step, for callers that run several executors together: prepare, then advance until kEnd. If one of
+  // these throws, the pass is over; if it has begun, everything that it would have written is marked as failed.
   void prepare_forward(bool is_train);  // checks what forward() checks, and compiles
   void prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train, const BucketPrograms &after_bucket);
   // Nodes of a prepared pass whose steps sync over the batch (Op::syncs_batch), in the order in which advance() stops
   // at them: executors that run together must have the same. After kBetweenParts, those of the next part.
   const std::vector<int> &sync_nodes() const;
-  void begin();                   // registers the pass with the arrays that it uses
+  // Registers the pass with the arrays that it uses before advance() does. If all begin before any advances, no device
+  // waits for work that another one has yet to get, even if their outputs of different batches share memory.
+  void begin();
   PassStop advance();             // queues its work up to the next stop
   void abandon(const char *why);  // ends the pass, if there is one, as if it had thrown
-
-  // The same for all executors of a group. If one throws, the others still do their work; then the first error is
-  // thrown.
-  static void forward_all(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
-  // `head_grads` is indexed by executor; after_bucket() is called for an executor just before its pass is queued.
-  static void backward_all(const std::vector<std::shared_ptr<Executor>> &executors,
-                           const std::vector<std::vector<ArraySlice>> &head_grads,
-                           const std::function<BucketPrograms(size_t executor)> &after_bucket);
-  // The state that executors on `num` devices share if operators of the symbol exchange batch statistics
-  // (Op::syncs_batch); null if none do.
-  static std::shared_ptr<Replicas> make_replicas(const Symbol &symbol, size_t num);
 
   // Arguments with a gradient, in the order in which backward finishes with them: the gradient is written, and the
   // argument's value is not read any more. The order depends on kernels, and so on shapes: executors of one symbol may
@@ -213,6 +206,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
                                              std::vector<NDArray> grads, std::vector<GradReq> reqs,
                                              std::vector<NDArray> aux, const ExecutorOptions &options,
                                              const PartSetup &part);
+  template <typename Run>
+  auto run_pass(Run &&run);
   void run_alone();  // a pass that is prepared
   std::unique_ptr<Impl> impl_;
 };

@@ -35,7 +35,7 @@ void check_context(const NDArray &array, const Context &context, const std::stri
   throw Error(Code::kDevice, text(what, " '", name, "' is on ", array.context(), ", expected ", context), name);
 }
 
-// One per node. The network's number separates networks on the same arenas, the replica's number executors with the
+// One per node. The network's number separates networks on the same arenas, the part's number executors with the
 // same seed.
 RandomStreams random_streams(const Graph &graph, const ExecutorOptions &options, uint32_t network) {
   RandomStreams result{std::make_shared<NodeStreams>(), {}};
@@ -43,7 +43,7 @@ RandomStreams random_streams(const Graph &graph, const ExecutorOptions &options,
     const Node &node = *graph.nodes[n];
     RandomStream stream;
     if (!node.is_variable() && node.op->is_random(node.parsed))
-      stream.seed = stream_seed(options.seed, n, uint64_t(network) << 32 | options.replica);
+      stream.seed = stream_seed(options.seed, n, uint64_t(network) << 32 | options.batch_part);
     result.network->names.push_back(node.name);
     result.network->streams.push_back(stream);
     result.of_node.push_back(n);
@@ -106,9 +106,9 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
                                   : std::make_shared<SharedArenas>();
   impl->arrays.random =
       part.random.network ? part.random : random_streams(impl->graph, options, impl->arenas->num_networks++);
-  impl->arrays.replicas = options.replicas;
+  impl->arrays.batch_sync = options.batch_sync;
   impl->arrays.loss_scale = options.loss_scale;
-  impl->arrays.replica = options.replica;
+  impl->arrays.batch_part = options.batch_part;
   impl->share_threads();
   impl->join(options.context);
   for (const auto &[group, context] : options.group2ctx) impl->group_devices[group] = impl->join(context);

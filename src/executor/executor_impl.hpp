@@ -2,10 +2,8 @@
 // The inside of an executor, shared by the files of this folder.
 #pragma once
 
-#include <exception>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -79,23 +77,8 @@ struct Executor::Impl {
   void make_arguments(const SimpleBind &what, const Impl *shared, ArrayPool *staged);
   void make_auxiliary(const SimpleBind &what, const Impl *shared);
   void make_outputs();
-  void check_written_gradients() const;  // kInvalidArgument if one shares memory with another array
-  // kState if a pass is running, from which a host callback may have made this call.
-  void check_idle(const char *what) const;
-  [[noreturn]] void refuse_sync() const;  // kState: steps sync with executors of other devices
-  void abandon(const char *why);          // Executor::abandon()
-  // Does one piece of a pass, which is over if it throws.
-  template <typename Run>
-  auto run_pass(Run &&run) {
-    try {
-      return run();
-    } catch (const std::exception &failure) {
-      abandon(failure.what());
-      throw;
-    }
-  }
-  void sync();
-  void fail_outputs(const char *why) const;
+  void check_written_gradients() const;                  // kInvalidArgument if one shares memory with another array
+  [[noreturn]] void refuse_sync() const;                 // kState: steps sync with executors of other devices
   void log_if_none_narrow(const ExecutableNetwork &of);  // once for a whole network
 };
 

@@ -3,9 +3,9 @@
 #include "executor/planned_network.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
-#include "executor/replicas.hpp"
 #include "plan/plan_cache.hpp"
 
 namespace cohort {
@@ -27,7 +27,7 @@ BoundPlan &PlannedNetwork::program(bool is_train, bool with_backward, bool separ
   request.with_backward = with_backward;
   request.separate_nodes = separate_nodes;
   request.num_threads = bound_.arenas->devices[bound_.arena_index[0]].queue->num_threads();
-  if (options.replicas) request.num_replicas = int(options.replicas->size());
+  if (options.batch_sync) request.num_replicas = int(options.batch_sync->num_parts());
   const bool in_bytes = options.compute.dtype == Dtype::kInt8;
   if (in_bytes && with_backward) {
     throw Error(Code::kUnsupported,
@@ -68,26 +68,31 @@ void PlannedNetwork::prepare_backward(const std::vector<ArraySlice> &head_grads,
   pass_ = {&chosen, is_train, /* forward_again */ again, /* backward */ !again, head_grads, after_bucket};
 }
 
-void PlannedNetwork::begin() { pass_.backward ? begin_backward() : begin_forward(); }
-
-void PlannedNetwork::begin_forward() {
-  BoundPlan &program = *pass_.program;
-  program.begin_forward();
-  pass_.progress.begun = true;
-  if (pass_.forward_again) return program.rewind_random();
-  if (bound_.any_gradient) program.mark_random();
-  last_ = &program;
-  last_is_train_ = pass_.is_train;
-  last_is_separate_ = bool(bound_.monitor);
-  bound_.backward_has_run = false;
+void PlannedNetwork::begin() {
+  Progress &progress = pass_.progress;
+  if (pass_.backward && !progress.begun) set_head_gradients();
+  pass_.backward ? pass_.program->begin_backward() : pass_.program->begin_forward();
+  progress.begun = true;
 }
 
-void PlannedNetwork::begin_backward() {
-  set_head_gradients();
-  pass_.program->begin_backward();
-  pass_.progress.begun = true;
-  if (bound_.backward_has_run) pass_.program->restore();
-  bound_.backward_has_run = true;
+// A use of an array is forgotten if others ask for it before its work is queued: the pass is registered now even if
+// begin() has done so before.
+void PlannedNetwork::start() {
+  begin();
+  pass_.progress.started = true;
+  BoundPlan &program = *pass_.program;
+  if (pass_.backward) {
+    if (bound_.backward_has_run) program.restore();
+    bound_.backward_has_run = true;
+  } else if (pass_.forward_again) {
+    program.rewind_random();
+  } else {
+    if (bound_.any_gradient) program.mark_random();
+    last_ = &program;
+    last_is_train_ = pass_.is_train;
+    last_is_separate_ = bool(bound_.monitor);
+    bound_.backward_has_run = false;
+  }
 }
 
 // Does everything that can fail before backward has begun.
@@ -112,12 +117,14 @@ PassStop PlannedNetwork::advance() {
     progress.may_sync = true;
     return PassStop::kSync;
   }
+  if (!progress.started) start();
   const size_t end = !is_last         ? syncs[progress.sync]
                      : pass_.backward ? program.plan().steps.size() - num_forward
                                       : num_forward;
   pass_.backward ? backward_to(end) : forward_to(end);
   if (!is_last) {
-    program.publish_share(pass_.backward, progress.sync++);
+    program.publish_share(pass_.backward, progress.sync);
+    ++progress.sync;
     return PassStop::kSync;
   }
   if (!pass_.forward_again) {
@@ -131,7 +138,6 @@ PassStop PlannedNetwork::advance() {
   progress = {};
   pass_.forward_again = false;
   pass_.backward = true;
-  begin_backward();
   return PassStop::kBetweenParts;
 }
 
@@ -145,7 +151,10 @@ void PlannedNetwork::abandon(const char *why) {
 
 void PlannedNetwork::fail_pass(bool backward, const char *why) const {
   if (last_) return last_->pass_failed(backward, why);
-  if (!backward) bound_.fail_outputs(why);
+  for (size_t h = 0; h < bound_.graph.heads.size() && !backward; ++h) {
+    const NDArray &output = bound_.arrays.outputs[h];
+    if (output && !bound_.graph.nodes[size_t(bound_.graph.heads[h].node)]->is_variable()) output.fail(why);
+  }
 }
 
 void PlannedNetwork::forward_to(size_t end) {

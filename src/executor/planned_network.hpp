@@ -28,12 +28,13 @@ class PlannedNetwork final : public ExecutableNetwork {
   int partial_forward(bool is_train, int step) override;
 
   bool has_run() const override { return last_ != nullptr; }
-  void fail_pass(bool backward, const char *why) const override;
   std::vector<int> gradient_order() override;
   std::vector<bool> narrow_nodes() const override;
   const Node *node_sized_by_values() const override { return nullptr; }
   std::vector<const PlannedNetwork *> planned() const override { return {this}; }
 
+  // Marks everything that a pass would have written as failed, although it has not begun.
+  void fail_pass(bool backward, const char *why) const;
   bool has_lost_values() const { return last_ && last_->has_lost_values(); }
   bool has_failed(bool backward) const { return last_ && last_->has_failed(backward); }
   MemoryUse planned_memory() const;                            // of the largest plan
@@ -44,13 +45,14 @@ class PlannedNetwork final : public ExecutableNetwork {
   using Mode = std::tuple<bool, bool, bool>;  // is_train, with_backward, separate_nodes
   // How far the forward or the backward steps are queued.
   struct Progress {
-    bool begun = false;
+    bool begun = false;     // registered with the arrays
     bool may_sync = false;  // the stop before the first sync was made
-    size_t sync = 0;        // number of shares published
-    size_t step = 0;        // number of steps queued
-    size_t node = 0;        // forward: nodes reported to the monitor
-    size_t report = 0;      // backward: Plan::reports that were made
-    size_t bucket = 0;      // backward: buckets whose programs were run
+    bool started = false;
+    size_t sync = 0;    // number of shares published
+    size_t step = 0;    // number of steps queued
+    size_t node = 0;    // forward: nodes reported to the monitor
+    size_t report = 0;  // backward: Plan::reports that were made
+    size_t bucket = 0;  // backward: buckets whose programs were run
   };
   struct RunningPass {
     BoundPlan *program = nullptr;
@@ -63,8 +65,7 @@ class PlannedNetwork final : public ExecutableNetwork {
   };
 
   BoundPlan &program(bool is_train, bool with_backward, bool separate_nodes);
-  void begin_forward();
-  void begin_backward();
+  void start();
   void set_head_gradients() const;
   // Queue the steps up to `end`.
   void forward_to(size_t end);

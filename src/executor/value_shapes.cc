@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.hpp"
 #include "device/kernel_table.hpp"
-#include "executor/replicas.hpp"
+#include "executor/planned_network.hpp"
 
 namespace cohort {
 
@@ -247,7 +248,6 @@ std::shared_ptr<Executor> SplitNetwork::bind_second(const Shapes &shapes) const 
   part.part_state = whole_.part_state->inner;
   for (size_t i = 0; i < shapes.size(); ++i) part.shapes.emplace_back(second_sized_[i], shapes[i]);
   ExecutorOptions of_second = options();
-  if (of_second.replicas) of_second.replicas = of_second.replicas->second_parts();
   return Executor::bind_part(second_symbol_, std::move(args.arrays), std::move(args.grads), std::move(args.reqs),
                              std::move(aux), of_second, part);
 }
@@ -304,23 +304,17 @@ const std::vector<int> &SplitNetwork::sync_nodes() const {
 }
 
 void SplitNetwork::begin() {
-  whole_.backward_has_run = pass_.backward;
-  if (!pass_.backward) is_complete_ = false;
-  begin_part();
-}
-
-void SplitNetwork::begin_part() {
-  ++pass_.num_begun;
   if (pass_.running) pass_.running->begin();
 }
 
 PassStop SplitNetwork::advance() {
+  if (!pass_.started) {
+    pass_.started = true;
+    whole_.backward_has_run = pass_.backward;
+    is_complete_ = is_complete_ && pass_.backward;
+  }
   if (pass_.num_prepared == pass_.num_ended) {
     prepare_part();
-    return PassStop::kBetweenParts;
-  }
-  if (pass_.num_begun == pass_.num_ended) {
-    begin_part();
     return PassStop::kBetweenParts;
   }
   if (pass_.running) {
@@ -342,8 +336,10 @@ PassStop SplitNetwork::advance() {
 void SplitNetwork::abandon(const char *why) {
   const RunningPass pass = std::exchange(pass_, {});
   if (pass.running) pass.running->abandon(why);
-  if (pass.num_begun == 0) return;
-  if (const auto &last = pass.backward ? first_ : current_) last->impl_->network->fail_pass(pass.backward, why);
+  if (!pass.started) return;
+  const auto &last = pass.backward ? first_ : current_;
+  if (!last) return;
+  for (const PlannedNetwork *network : last->impl_->network->planned()) network->fail_pass(pass.backward, why);
 }
 
 int SplitNetwork::partial_forward(bool, int) {
@@ -376,31 +372,19 @@ Shapes SplitNetwork::found_shapes() const {
   return shapes;
 }
 
-std::vector<const Executor *> SplitNetwork::bound() const {
-  std::vector<const Executor *> parts;
-  for (const auto *part : {&first_, &current_})
-    if (*part) parts.push_back(part->get());
-  return parts;
-}
-
 std::vector<const PlannedNetwork *> SplitNetwork::planned() const {
   std::vector<const PlannedNetwork *> all;
-  for (const Executor *part : bound()) {
-    const std::vector<const PlannedNetwork *> of_part = part->impl_->network->planned();
+  for (const auto *part : {&first_, &current_}) {
+    if (!*part) continue;
+    const std::vector<const PlannedNetwork *> of_part = (*part)->impl_->network->planned();
     all.insert(all.end(), of_part.begin(), of_part.end());
   }
   return all;
 }
 
 bool SplitNetwork::has_run() const {
-  const std::vector<const Executor *> parts = bound();
-  return is_complete_ &&
-         std::all_of(parts.begin(), parts.end(), [](const auto *part) { return part->impl_->network->has_run(); });
-}
-
-void SplitNetwork::fail_pass(bool backward, const char *why) const {
-  if (!backward) whole_.fail_outputs(why);
-  for (const Executor *part : bound()) part->impl_->network->fail_pass(backward, why);
+  const std::vector<const PlannedNetwork *> all = planned();
+  return is_complete_ && std::all_of(all.begin(), all.end(), [](const auto *network) { return network->has_run(); });
 }
 
 std::vector<int> SplitNetwork::gradient_order() {  // all are complete at the end of backward

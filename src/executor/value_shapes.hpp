@@ -50,7 +50,6 @@ class SplitNetwork final : public ExecutableNetwork {
   int partial_forward(bool is_train, int step) override;
 
   bool has_run() const override;
-  void fail_pass(bool backward, const char *why) const override;
   std::vector<int> gradient_order() override;
   std::vector<bool> narrow_nodes() const override;
   const Node *node_sized_by_values() const override { return whole_.graph.nodes[size_t(sized_[0])].get(); }
@@ -70,8 +69,9 @@ class SplitNetwork final : public ExecutableNetwork {
   struct RunningPass {
     bool backward = false, is_train = false;
     std::vector<ArraySlice> head_grads = {};
-    int num_prepared = 0, num_begun = 0, num_ended = 0;  // parts
-    Executor *running = nullptr;                         // null: the next part is not prepared, or has nothing to do
+    bool started = false;
+    int num_prepared = 0, num_ended = 0;  // parts
+    Executor *running = nullptr;          // null: the next part is not prepared, or has nothing to do
   };
   struct Arguments {
     std::vector<NDArray> arrays, grads;
@@ -88,10 +88,7 @@ class SplitNetwork final : public ExecutableNetwork {
   const std::shared_ptr<Executor> &second(const Shapes &shapes);
   void choose_second();
   void show_outputs();
-  void prepare_part();  // of the running pass: the one after those that have ended
-  void begin_part();
-  // The parts that are bound now: the first, and the second of the last forward.
-  std::vector<const Executor *> bound() const;
+  void prepare_part();          // of the running pass: the one after those that have ended
   Shapes found_shapes() const;  // of sized_, once the first part has run
   ExecutorOptions options() const;
   std::vector<bool> cut_inputs_in(const std::vector<int> &nodes) const;  // by node of the part whose nodes these are

@@ -8,6 +8,7 @@
 #include "base/processors.hpp"
 #include "device/device.hpp"
 #include "group/group_impl.hpp"
+#include "group/group_sync.hpp"
 #include "ndarray/name_allocation.hpp"
 
 namespace cohort {
@@ -392,7 +393,7 @@ ExecutorOptions Group::Impl::executor_options(size_t device) const {
   result.backward_once = options.backward_once;
   result.recompute = options.recompute;
   result.seed = options.seed;
-  result.replica = uint32_t(device);
+  result.batch_part = uint32_t(device);
   result.constants = {options.param_names.begin(), options.param_names.end()};
   return result;
 }
@@ -427,7 +428,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), new_outputs.get());
   std::vector<std::shared_ptr<ArrayPool>> new_pools;
   std::vector<ArrayPool> staged_pools;  // pools of another group change only if everything succeeds
-  const std::shared_ptr<Replicas> replicas = Executor::make_replicas(symbol, num_devices());
+  const std::shared_ptr<GroupSync> sync = GroupSync::create(symbol, num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
     new_pools.push_back(shared ? shared->impl_->pools[d] : std::make_shared<ArrayPool>());
     staged_pools.push_back(*new_pools.back());
@@ -445,7 +446,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
     what.given_aux = options.given_aux;
     what.warn = [this](const std::string &message) { log(LogLevel::kWarning, message); };
     ExecutorOptions how = executor_options(d);
-    how.replicas = replicas;
+    how.batch_sync = sync;
     if (new_loss_scale) how.loss_scale = new_gradient_scale;
     if (shared) how.shared = shared->impl_->current_binding->execs[d];
     how.outputs = windows[d];

@@ -8,6 +8,7 @@
 #include "device/trace.hpp"
 #include "executor/invoke.hpp"
 #include "group/group_impl.hpp"
+#include "group/group_lockstep.hpp"
 
 namespace cohort {
 
@@ -83,7 +84,7 @@ void Group::run(int is_train) {
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   self.has_forward = false;
   self.last_is_train = train;
-  Executor::forward_all(self.current_binding->execs, train);
+  forward_all(self.current_binding->execs, train);
   if (self.has_parts()) self.find_output_starts();
   self.has_forward = true;
 }
@@ -199,8 +200,8 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
       parts[d].push_back(used ? self.part_of_head(head_grads[h], h, d) : ArraySlice());
     }
   }
-  Executor::backward_all(self.current_binding->execs, parts,
-                         [&](size_t d) { return in_buckets ? self.exchange->after_bucket(d) : BucketPrograms(); });
+  backward_all(self.current_binding->execs, parts,
+               [&](size_t d) { return in_buckets ? self.exchange->after_bucket(d) : BucketPrograms(); });
   self.exchange->end_backward();
   self.has_backward = true;
 }

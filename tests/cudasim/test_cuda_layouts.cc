@@ -11,6 +11,8 @@
 #include "device_arrays.hpp"
 #include "executor/executor.hpp"
 #include "executor/invoke.hpp"
+#include "group/group_lockstep.hpp"
+#include "group/group_sync.hpp"
 #include "plan/plan.hpp"
 #include "support/unit.hpp"
 
@@ -206,7 +208,7 @@ std::shared_ptr<Executor> bound(const Symbol &symbol, const ExecutorOptions &opt
   what.grad_req.all = "write";
   const std::shared_ptr<Executor> exec = Executor::simple_bind(symbol, what, options);
   for (size_t i = 0; i < exec->args().size(); ++i) {
-    const uint64_t seed = i + 1 + (exec->arg_names()[i] == "data" ? 50 * options.replica : 0);
+    const uint64_t seed = i + 1 + (exec->arg_names()[i] == "data" ? 50 * options.batch_part : 0);
     exec->args()[i].copy_from(random_of(exec->args()[i].shape(), seed, 4));
   }
   for (const NDArray &state : exec->aux()) {
@@ -225,20 +227,20 @@ std::map<std::string, std::vector<float>> trained(const Symbol &symbol, const st
   options.compute = types;
   options.seed = 5;
   options.recompute = recompute;
-  options.replicas = Executor::make_replicas(symbol, contexts.size());
+  options.batch_sync = GroupSync::create(symbol, contexts.size());
   std::vector<std::shared_ptr<Executor>> execs;
   std::vector<std::vector<ArraySlice>> heads(contexts.size());
   for (size_t d = 0; d < contexts.size(); ++d) {
     options.context = contexts[d];
-    options.replica = uint32_t(d);
+    options.batch_part = uint32_t(d);
     execs.push_back(bound(symbol, options));
     for (size_t i = 0; i < execs[d]->outputs().size(); ++i) {
       if (!execs[d]->output_needs_head_gradient(int(i))) continue;
       heads[d].emplace_back(random_of(execs[d]->outputs()[i].shape(), 90 + i, 4).copy_to(contexts[d]));
     }
   }
-  Executor::forward_all(execs, true);
-  Executor::backward_all(execs, heads, [](size_t) { return BucketPrograms(); });
+  forward_all(execs, true);
+  backward_all(execs, heads, [](size_t) { return BucketPrograms(); });
   std::map<std::string, std::vector<float>> all;
   for (size_t d = 0; d < contexts.size(); ++d) {
     const Executor &exec = *execs[d];

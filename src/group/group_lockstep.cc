@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes of all executors of a group. If their steps exchange batch statistics (Op::syncs_batch), each executor's work
-// is queued up to the first such step, then each publishes its share, then the queues wait for each other, and so on
-// with the next: no queue waits for work that is not queued yet.
-#include <algorithm>
+// If steps exchange batch statistics (Op::syncs_batch), each executor's work is queued up to the first such step, then
+// each publishes its share, then the queues wait for each other, and so on with the next: no queue waits for work that
+// is not queued yet.
+#include "group/group_lockstep.hpp"
+
 #include <exception>
-#include <functional>
 
 #include "base/error.hpp"
-#include "executor/executor.hpp"
-#include "executor/replicas.hpp"
-#include "symbol/node_graph.hpp"
 
 namespace cohort {
 namespace {
-
-using Executors = std::vector<std::shared_ptr<Executor>>;
 
 void wait_for_each_other(const Executors &executors) {
   std::vector<std::shared_ptr<Event>> ends;
@@ -33,8 +28,7 @@ void check_one_order(const std::vector<Executor *> &in_pass) {
   }
 }
 
-// Runs passes that are prepared, each up to its next stop, then again. All begin before any runs: if outputs of
-// different batches share memory, no device then waits for work that another one has yet to get.
+// Runs passes that are prepared, each up to its next stop, then again.
 void run_in_lockstep(const Executors &executors, bool syncs) {
   std::vector<Executor *> in_pass;
   for (const auto &executor : executors) in_pass.push_back(executor.get());
@@ -69,52 +63,23 @@ template <typename Prepare>
 void run_all(const Executors &executors, Prepare &&prepare) {
   try {
     for (size_t d = 0; d < executors.size(); ++d) prepare(d);
-    run_in_lockstep(executors, executors[0]->options().replicas != nullptr);
+    run_in_lockstep(executors, executors[0]->options().batch_sync != nullptr);
   } catch (const std::exception &failure) {
     for (const auto &executor : executors) executor->abandon(failure.what());
     throw;
   }
 }
 
-// Whether an operator inside a node syncs with other devices.
-bool syncs_inside(const NodeGraph &inside) {
-  for (const NodePtr &node : inside.graph().nodes) {
-    if (!node->is_variable() && node->op->syncs_batch) return true;
-    for (const auto &graph : node->subgraphs) {
-      if (syncs_inside(*graph)) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
-std::shared_ptr<Replicas> Executor::make_replicas(const Symbol &symbol, size_t num) {
-  if (num < 2) return nullptr;
-  const Graph graph(symbol);
-  for (const NodePtr &node : graph.nodes) {
-    for (const auto &inside : node->subgraphs) {
-      if (!syncs_inside(*inside)) continue;
-      throw Error(Code::kUnsupported,
-                  text("node '", node->name,
-                       "': an operator that exchanges batch statistics between devices cannot be inside a loop, branch "
-                       "or cached graph"),
-                  node->name);
-    }
-  }
-  const bool any_syncs = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                     [](const auto &node) { return !node->is_variable() && node->op->syncs_batch; });
-  return any_syncs ? std::make_shared<Replicas>(num) : nullptr;
-}
-
-void Executor::forward_all(const Executors &executors, bool is_train) {
+void forward_all(const Executors &executors, bool is_train) {
   if (executors.size() == 1) return executors[0]->forward(is_train);
   run_all(executors, [&](size_t d) { executors[d]->prepare_forward(is_train); });
 }
 
-void Executor::backward_all(const Executors &executors, const std::vector<std::vector<ArraySlice>> &head_grads,
-                            const std::function<BucketPrograms(size_t executor)> &after_bucket) {
-  if (executors[0]->options().replicas) {
+void backward_all(const Executors &executors, const std::vector<std::vector<ArraySlice>> &head_grads,
+                  const std::function<BucketPrograms(size_t executor)> &after_bucket) {
+  if (executors[0]->options().batch_sync) {
     return run_all(executors, [&](size_t d) {
       executors[d]->prepare_backward(head_grads[d], /* is_train */ true, after_bucket(d));
     });
