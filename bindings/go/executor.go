@@ -22,6 +22,12 @@ func newExecutor(raw *C.cohort_executor, lock *callLock) *Executor {
 	return made
 }
 
+func (e *Executor) collect() {
+	if context, err := e.Context(); err == nil {
+		collectOn(context)
+	}
+}
+
 func (e *Executor) on(f func(raw *C.cohort_executor) *C.cohort_error) error {
 	return e.do(func(ptr unsafe.Pointer) *C.cohort_error { return f((*C.cohort_executor)(ptr)) })
 }
@@ -124,10 +130,12 @@ func (s *settings) bind(c *scratch, symbol *Symbol, make func(raw *C.cohort_symb
 	if s.sharedExecutor != nil {
 		shared = s.sharedExecutor.lock
 	}
-	if err := withLocks(s.locks(shared), "executor", run); err != nil {
+	if err := withRoom(func() error { return withLocks(s.locks(shared), "executor", run) }); err != nil {
 		return nil, err
 	}
-	return newExecutor(raw, shared), nil
+	made := newExecutor(raw, shared)
+	made.collect()
+	return made, nil
 }
 
 // Reshape makes an executor for other shapes, besides this one, with which it shares memory. partialShaping: arguments that are not
@@ -145,23 +153,26 @@ func (e *Executor) Reshape(shapes map[string][]int, partialShaping, allowUpSizin
 	var raw *C.cohort_executor
 	var monitor *callback // the library passes it on to the new executor
 	var unset func(ptr unsafe.Pointer)
-	err := e.on(func(old *C.cohort_executor) *C.cohort_error {
-		e.mutex.Lock()
-		if e.monitor != nil {
-			monitor = e.monitor.hold()
-		}
-		unset = e.unset
-		e.mutex.Unlock()
-		return C.cohort_executor_reshape(old, known, options, &raw)
+	err := withRoom(func() error {
+		return e.on(func(old *C.cohort_executor) *C.cohort_error {
+			failed := C.cohort_executor_reshape(old, known, options, &raw)
+			if failed == nil {
+				e.mutex.Lock()
+				if e.monitor != nil {
+					monitor = e.monitor.hold()
+				}
+				unset = e.unset
+				e.mutex.Unlock()
+			}
+			return failed
+		})
 	})
 	if err != nil {
-		if monitor != nil {
-			monitor.letGo()
-		}
 		return nil, err
 	}
 	made := newExecutor(raw, e.lock)
 	made.monitor, made.unset = monitor, unset
+	made.collect()
 	return made, nil
 }
 

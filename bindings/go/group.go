@@ -55,10 +55,11 @@ func NewGroup(symbol *Symbol, contexts []Context, data, label []Desc, options ..
 	if s.sharedGroup != nil {
 		shared = s.sharedGroup.lock
 	}
-	if err := withLocks(s.locks(shared), "group", run); err != nil {
+	if err := withRoom(func() error { return withLocks(s.locks(shared), "group", run) }); err != nil {
 		kept.Close()
 		return nil, err
 	}
+	collectOn(contexts...)
 	return adoptGroup(raw, kept, len(contexts), shared), nil
 }
 
@@ -188,7 +189,9 @@ func (g *Group) withDescs(data, label []Desc, f func(raw *C.cohort_group, data, 
 	if c.err != nil {
 		return c.err
 	}
-	return g.on(func(raw *C.cohort_group) *C.cohort_error { return f(raw, given, labels) })
+	return withRoom(func() error {
+		return g.on(func(raw *C.cohort_group) *C.cohort_error { return f(raw, given, labels) })
+	})
 }
 
 // Bind binds again: new arrays of zeros. Without rebind it is refused, for callers that expect a group that is not bound yet.
@@ -339,8 +342,10 @@ func (g *Group) Merged(list GroupList) ([]*NDArray, error) {
 // MergedAt returns one of them.
 func (g *Group) MergedAt(list GroupList, index int) (*NDArray, error) {
 	var array *C.cohort_ndarray
-	err := g.on(func(raw *C.cohort_group) *C.cohort_error {
-		return C.cohort_group_merged(raw, C.cohort_group_list(list), C.size_t(index), &array)
+	err := withRoom(func() error {
+		return g.on(func(raw *C.cohort_group) *C.cohort_error {
+			return C.cohort_group_merged(raw, C.cohort_group_list(list), C.size_t(index), &array)
+		})
 	})
 	if err != nil || array == nil {
 		return nil, err
@@ -422,8 +427,10 @@ func (g *Group) AssignParams(args, aux Params, allowMissing, allowExtra bool) ([
 // Params returns parameters and auxiliary states, as means over the devices.
 func (g *Group) Params() (args, aux Params, err error) {
 	var lists [2]*C.cohort_arrays
-	if err := g.on(func(raw *C.cohort_group) *C.cohort_error {
-		return C.cohort_group_copy_params(raw, &lists[0], &lists[1])
+	if err := withRoom(func() error {
+		return g.on(func(raw *C.cohort_group) *C.cohort_error {
+			return C.cohort_group_copy_params(raw, &lists[0], &lists[1])
+		})
 	}); err != nil {
 		return nil, nil, err
 	}

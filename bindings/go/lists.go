@@ -135,7 +135,8 @@ func readArrays(list *C.cohort_arrays) ([]NamedArray, error) {
 // takeArrays makes a call that returns a list, and reads it.
 func takeArrays(make func(out **C.cohort_arrays) *C.cohort_error) ([]NamedArray, error) {
 	var list *C.cohort_arrays
-	if err := call(func() *C.cohort_error { return make(&list) }); err != nil {
+	err := withRoom(func() error { return call(func() *C.cohort_error { return make(&list) }) })
+	if err != nil {
 		return nil, err
 	}
 	defer C.cohort_arrays_free(list)

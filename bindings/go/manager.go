@@ -56,9 +56,11 @@ func (s *settings) newManager(symbol *Symbol, contexts []Context, batchSize int,
 		return nil, err
 	}
 	var raw *C.cohort_manager
-	err = kept.on(func(of *C.cohort_symbol) *C.cohort_error {
-		return C.cohort_manager_create(of, places, C.size_t(len(contexts)), C.int64_t(batchSize), given, labels, params, num,
-			options, &raw)
+	err = withRoom(func() error {
+		return kept.on(func(of *C.cohort_symbol) *C.cohort_error {
+			return C.cohort_manager_create(of, places, C.size_t(len(contexts)), C.int64_t(batchSize), given, labels, params, num,
+				options, &raw)
+		})
 	})
 	if err != nil {
 		kept.Close()
@@ -67,6 +69,7 @@ func (s *settings) newManager(symbol *Symbol, contexts []Context, batchSize int,
 	made := &Manager{symbol: kept, numContexts: len(contexts)}
 	made.init("manager", unsafe.Pointer(raw), freeManager, nil)
 	runtime.SetFinalizer(made, func(m *Manager) { finalizer(&m.handle) })
+	collectOn(contexts...)
 	return made, nil
 }
 

@@ -33,11 +33,13 @@ func checkpoint(prefix string, epoch int, mapped bool) (symbol *Symbol, args, au
 	}
 	var raw *C.cohort_symbol
 	var lists [2]*C.cohort_arrays
-	if err := call(func() *C.cohort_error {
-		if mapped {
-			return C.cohort_checkpoint_map(from, C.int32_t(clamp(epoch)), &raw, &lists[0], &lists[1])
-		}
-		return C.cohort_checkpoint_load(from, C.int32_t(clamp(epoch)), &raw, &lists[0], &lists[1])
+	if err := withRoom(func() error {
+		return call(func() *C.cohort_error {
+			if mapped {
+				return C.cohort_checkpoint_map(from, C.int32_t(clamp(epoch)), &raw, &lists[0], &lists[1])
+			}
+			return C.cohort_checkpoint_load(from, C.int32_t(clamp(epoch)), &raw, &lists[0], &lists[1])
+		})
 	}); err != nil {
 		return nil, nil, nil, err
 	}

@@ -41,13 +41,15 @@ func newNDArray(raw *C.cohort_ndarray) *NDArray {
 	made := &NDArray{}
 	made.init("array", unsafe.Pointer(raw), freeNDArray, nil)
 	runtime.SetFinalizer(made, func(a *NDArray) { finalizer(&a.handle) })
+	collectBeside(raw)
 	return made
 }
 
 // maybeNDArray makes a call that returns an array, or nil.
 func maybeNDArray(make func(out **C.cohort_ndarray) *C.cohort_error) (*NDArray, error) {
 	var raw *C.cohort_ndarray
-	if err := call(func() *C.cohort_error { return make(&raw) }); err != nil || raw == nil {
+	err := withRoom(func() error { return call(func() *C.cohort_error { return make(&raw) }) })
+	if err != nil || raw == nil {
 		return nil, err
 	}
 	return newNDArray(raw), nil
@@ -56,7 +58,9 @@ func maybeNDArray(make func(out **C.cohort_ndarray) *C.cohort_error) (*NDArray, 
 // from makes a call on the array that returns another one.
 func (a *NDArray) from(make func(raw *C.cohort_ndarray, out **C.cohort_ndarray) *C.cohort_error) (*NDArray, error) {
 	var raw *C.cohort_ndarray
-	err := a.do(func(ptr unsafe.Pointer) *C.cohort_error { return make((*C.cohort_ndarray)(ptr), &raw) })
+	err := withRoom(func() error {
+		return a.do(func(ptr unsafe.Pointer) *C.cohort_error { return make((*C.cohort_ndarray)(ptr), &raw) })
+	})
 	if err != nil {
 		return nil, err
 	}

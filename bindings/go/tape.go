@@ -81,9 +81,11 @@ func (t *Tape) InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...
 		return nil, s.err
 	}
 	var made *C.cohort_arrays
-	if err := t.on(func(raw *C.cohort_tape) *C.cohort_error {
-		return C.cohort_tape_invoke(raw, what.op, what.keys, what.values, what.num, what.inputs, what.numInputs, what.outputs, what.numOutputs,
-			what.options, &made)
+	if err := withRoom(func() error {
+		return t.on(func(raw *C.cohort_tape) *C.cohort_error {
+			return C.cohort_tape_invoke(raw, what.op, what.keys, what.values, what.num, what.inputs, what.numInputs, what.outputs, what.numOutputs,
+				what.options, &made)
+		})
 	}); err != nil {
 		return nil, err
 	}

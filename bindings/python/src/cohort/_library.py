@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import os
 import threading
 import weakref
@@ -35,7 +36,7 @@ from typing import (
 
 from . import _abi
 from ._abi_functions import FUNCTIONS
-from .errors import CLASSES, CohortError, InternalError, InvalidArgumentError, StateError
+from .errors import CLASSES, CohortError, InternalError, InvalidArgumentError, OutOfMemoryError, StateError
 
 # ---- the library -----------------------------------------------------------------------------------------------------
 
@@ -71,6 +72,7 @@ class _Thread(threading.local):
 
     depth = 0  # callbacks that are running, one inside another
     thrown: Optional[Tuple[int, BaseException]] = None  # a callback's exception, for the caller at that depth
+    collects = False  # whether garbage is being collected, and a call made again after it
 
 
 _thread = _Thread()
@@ -98,6 +100,50 @@ def _end_call(result: Optional[int]) -> None:
         raise thrown[1]
     if result:
         raise _error_of(result)
+
+
+# Functions that create arrays, or objects with arrays.
+_CREATES = {
+    "cohort_arrays_load",
+    "cohort_arrays_load_memory",
+    "cohort_checkpoint_load",
+    "cohort_executor_bind",
+    "cohort_executor_reshape",
+    "cohort_executor_simple_bind",
+    "cohort_group_bind",
+    "cohort_group_copy_params",
+    "cohort_group_create",
+    "cohort_group_merged",
+    "cohort_group_reshape",
+    "cohort_manager_create",
+    "cohort_manager_merged",
+    "cohort_ndarray_cast",
+    "cohort_ndarray_concat",
+    "cohort_ndarray_copy",
+    "cohort_ndarray_empty",
+    "cohort_ndarray_from_host",
+    "cohort_ndarray_full",
+    "cohort_ndarray_slice_axis",
+    "cohort_ndarray_zeros",
+    "cohort_operator_invoke",
+    "cohort_tape_invoke",
+}
+
+
+def _after_create(result: Optional[int], function: Any, arguments: Any) -> None:
+    """The same. If there was no memory, the arrays in reference cycles are freed and the call is made once more."""
+    try:
+        _after_call(result, function, arguments)
+        return
+    except OutOfMemoryError:
+        if _thread.collects:  # this is the second call
+            raise
+    _thread.collects = True
+    try:
+        gc.collect()
+        function(*arguments)
+    finally:
+        _thread.collects = False
 
 
 def _error_of(pointer: int) -> CohortError:
@@ -132,7 +178,7 @@ class _Functions:
             function.restype = result
             function.argtypes = arguments
             if result is c_void_p:
-                function.errcheck = _after_call
+                function.errcheck = _after_create if name in _CREATES else _after_call
             setattr(self, name, function)
 
     def __getattr__(self, name: str) -> Any:
