@@ -21,4 +21,11 @@ echo 'fn main() -> cohort::Result<()> {
 cd "$work/program"
 said=$(PATH="$(dirname "$1"):$PATH" COHORT_LIB=$library LD_LIBRARY_PATH=$library CARGO_HOME=$work/home "$1" run --offline -q)
 if [[ $said != *"[1.0, 2.0]" ]]; then echo "rust-crates: found $said" && exit 1; fi
+
+# The library by its file, under a name that the linker does not look for.
+mkdir -p "$work/elsewhere" && cp "$(readlink -f "$library/libcohort.so")" "$work/elsewhere/other.so"
+said=$(PATH="$(dirname "$1"):$PATH" COHORT_LIB=$work/elsewhere/other.so LD_LIBRARY_PATH=$library CARGO_HOME=$work/home "$1" run --offline -q)
+if [[ $said != *"[1.0, 2.0]" ]]; then echo "rust-crates: with COHORT_LIB as a file found $said" && exit 1; fi
+said=$(PATH="$(dirname "$1"):$PATH" COHORT_LIB=$work/nowhere CARGO_HOME=$work/home "$1" build --offline -q 2>&1 || true)
+if [[ $said != *"COHORT_LIB=$work/nowhere: "*"COHORT_LIB names the file"* ]]; then echo "rust-crates: a wrong COHORT_LIB gives: $said" && exit 1; fi
 echo "rust-crates: installed, and used from there"

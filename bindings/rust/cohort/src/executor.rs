@@ -340,6 +340,22 @@ impl Executor {
         Ok(())
     }
 
+    /// The state of the random operators: which numbers they draw next.
+    pub fn random_state(&self) -> Result<Vec<u8>> {
+        let (at, mut bytes) = (self.at(), 0);
+        check(unsafe { sys::cohort_executor_random_state(*at, null_mut(), 0, &mut bytes) })?;
+        let mut found = vec![0u8; bytes];
+        let into = found.as_mut_ptr() as *mut c_void;
+        check(unsafe { sys::cohort_executor_random_state(*at, into, bytes, &mut bytes) })?;
+        Ok(found)
+    }
+
+    /// Sets the result of [`Executor::random_state`]: they draw the same numbers again.
+    pub fn set_random_state(&mut self, state: &[u8]) -> Result<()> {
+        let from = state.as_ptr() as *const c_void;
+        check(unsafe { sys::cohort_executor_set_random_state(*self.at(), from, state.len()) })
+    }
+
     /// Waits for all queued work.
     pub fn wait(&mut self) -> Result<()> {
         check(unsafe { sys::cohort_executor_wait(*self.at()) })

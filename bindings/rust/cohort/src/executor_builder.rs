@@ -11,6 +11,7 @@ use cohort_sys as sys;
 use std::ptr::{null, null_mut};
 
 /// Gradient requests in one of three forms.
+#[derive(Debug)]
 enum Requests {
     All(GradReq),
     Each(Vec<GradReq>),
@@ -25,6 +26,7 @@ struct Kept {
 }
 
 /// The settings of an executor: [`ExecutorBuilder::allocate`] binds it to new arrays, [`ExecutorBuilder::bind`] to given ones.
+#[derive(Debug)]
 pub struct ExecutorBuilder<'a> {
     symbol: &'a Symbol,
     context: Context,

@@ -14,6 +14,7 @@ use cohort_sys as sys;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
+use std::os::raw::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
@@ -319,6 +320,22 @@ impl Group {
     /// too. Training then gives the same bits as if it had not been interrupted.
     pub fn resume(&mut self, optimizer: &Optimizer) -> Result<()> {
         check(unsafe { sys::cohort_group_resume(*self.at(), optimizer.raw()) })
+    }
+
+    /// The state of the random operators: which numbers they draw next.
+    pub fn random_state(&self) -> Result<Vec<u8>> {
+        let (at, mut bytes) = (self.at(), 0);
+        check(unsafe { sys::cohort_group_random_state(*at, null_mut(), 0, &mut bytes) })?;
+        let mut found = vec![0u8; bytes];
+        let into = found.as_mut_ptr() as *mut c_void;
+        check(unsafe { sys::cohort_group_random_state(*at, into, bytes, &mut bytes) })?;
+        Ok(found)
+    }
+
+    /// Sets the result of [`Group::random_state`]: they draw the same numbers again.
+    pub fn set_random_state(&mut self, state: &[u8]) -> Result<()> {
+        let from = state.as_ptr() as *const c_void;
+        check(unsafe { sys::cohort_group_set_random_state(*self.at(), from, state.len()) })
     }
 
     /// The states, joined over the devices; those that have a batch axis.

@@ -76,6 +76,7 @@ impl Rounding {
 }
 
 /// The settings of a group.
+#[derive(Debug)]
 pub struct GroupBuilder<'a> {
     symbol: &'a Symbol,
     contexts: Vec<Context>,
@@ -99,6 +100,8 @@ pub struct GroupBuilder<'a> {
     precision: Precision,
     gradients: Gradients,
     given: Option<(&'a Params, &'a Params)>,
+    strict_names: bool,
+    stop_if_not_finite: bool,
 }
 
 impl<'a> GroupBuilder<'a> {
@@ -126,6 +129,8 @@ impl<'a> GroupBuilder<'a> {
             precision: Precision::default(),
             gradients: Gradients::default(),
             given: None,
+            strict_names: false,
+            stop_if_not_finite: false,
         }
     }
 
@@ -253,6 +258,18 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
+    /// Names of parameters, requests and input types that would be ignored with a warning are errors.
+    pub fn strict_names(mut self) -> Self {
+        self.strict_names = true;
+        self
+    }
+
+    /// A pass fails at the first output or gradient with an infinity or a NaN; the error names it.
+    pub fn stop_if_not_finite(mut self) -> Self {
+        self.stop_if_not_finite = true;
+        self
+    }
+
     /// Binds the group.
     pub fn build(self) -> Result<Group> {
         let contexts: Vec<_> = self.contexts.iter().map(|context| context.to_raw()).collect();
@@ -306,6 +323,8 @@ impl<'a> GroupBuilder<'a> {
         let names = self.precision.names()?;
         set_precision!(options, self.precision, names);
         set_gradients!(options, self.gradients);
+        options.strict_names = self.strict_names.into();
+        options.stop_if_not_finite = self.stop_if_not_finite.into();
         let given =
             self.given.map(|(args, aux)| Ok((Arrays::of_params(args)?, Arrays::of_params(aux)?))).transpose()?;
         if let Some((args, aux)) = &given {

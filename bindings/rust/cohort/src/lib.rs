@@ -50,11 +50,12 @@
 //! parallel, except those that share memory or that a [`Monitor`] watches, which are serialised. Executors of a group borrow it,
 //! and groups of a manager borrow the manager. Closures run on the thread that made the call; their errors and panics are
 //! returned or resumed after that call.
-#![warn(missing_docs)]
+#![warn(missing_docs, missing_debug_implementations)]
 
 mod arrays;
 mod calibration;
 mod custom;
+mod debug;
 mod error;
 mod executor;
 mod executor_builder;

@@ -14,6 +14,7 @@ use crate::shared_lock::LockedHandle;
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
 use cohort_sys as sys;
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::os::raw::{c_char, c_void};
@@ -54,6 +55,17 @@ pub struct ManagerBuilder<'a> {
     seed: u64,
     precision: Precision,
     gradients: Gradients,
+}
+
+impl fmt::Debug for ManagerBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut made = f.debug_struct("ManagerBuilder");
+        made.field("symbol", &self.symbol).field("contexts", &self.contexts).field("workload", &self.workload);
+        made.field("batch_size", &self.batch_size).field("data", &self.data).field("label", &self.label);
+        made.field("params", &self.params).field("states", &self.states).field("default_bucket", &self.default_bucket);
+        made.field("buckets", &self.buckets).field("num_threads", &self.num_threads).field("seed", &self.seed);
+        made.field("precision", &self.precision).field("gradients", &self.gradients).finish_non_exhaustive()
+    }
 }
 
 impl<'a> ManagerBuilder<'a> {

@@ -9,6 +9,7 @@ use crate::precision::Precision;
 use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ptr::null_mut;
 
 /// Arrays by name.
@@ -43,6 +44,7 @@ pub fn save_checkpoint(prefix: &str, epoch: i32, symbol: &Symbol, args: &Params,
 
 /// The settings of a predictor: [`PredictorBuilder::load`] makes it from a checkpoint, [`PredictorBuilder::build`] from a network
 /// and its parameters.
+#[derive(Debug)]
 pub struct PredictorBuilder {
     shapes: Vec<(String, Vec<usize>)>,
     context: Context,
@@ -112,6 +114,14 @@ pub struct Predictor {
     num_threads: u16,
     precision: Precision,
     executor: Option<Executor>,
+}
+
+impl fmt::Debug for Predictor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut made = f.debug_struct("Predictor");
+        made.field("symbol", &self.symbol).field("context", &self.context).field("inputs", &self.shapes);
+        made.field("precision", &self.precision).finish_non_exhaustive()
+    }
 }
 
 impl Predictor {

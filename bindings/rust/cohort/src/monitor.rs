@@ -8,6 +8,7 @@ use crate::manager::Manager;
 use crate::ndarray::NDArray;
 use crate::shared_lock::LockedHandle;
 use cohort_sys as sys;
+use std::fmt;
 use std::os::raw::{c_char, c_void};
 use std::ptr::{null, null_mut};
 
@@ -57,6 +58,16 @@ pub struct MonitorBuilder {
     monitor_all: bool,
     filter: Option<Filter>,
     statistic: Option<Statistic>,
+    stop_if_not_finite: bool,
+}
+
+impl fmt::Debug for MonitorBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut made = f.debug_struct("MonitorBuilder");
+        made.field("interval", &self.interval).field("pattern", &self.pattern).field("sort", &self.sort);
+        made.field("monitor_all", &self.monitor_all).field("stop_if_not_finite", &self.stop_if_not_finite);
+        made.finish_non_exhaustive()
+    }
 }
 
 impl MonitorBuilder {
@@ -90,6 +101,12 @@ impl MonitorBuilder {
         self
     }
 
+    /// A pass fails at the first output or gradient with an infinity or a NaN, and the error names it, whatever the pattern says.
+    pub fn stop_if_not_finite(mut self) -> Self {
+        self.stop_if_not_finite = true;
+        self
+    }
+
     /// Creates the monitor.
     pub fn build(self) -> Result<Monitor> {
         let pattern = c_text(&self.pattern, "pattern")?;
@@ -100,6 +117,7 @@ impl MonitorBuilder {
         options.pattern = pattern.as_ptr();
         options.sort = self.sort.into();
         options.monitor_all = self.monitor_all.into();
+        options.stop_if_not_finite = self.stop_if_not_finite.into();
         if let Some(function) = &mut filter_box {
             options.filter = Some(filter);
             options.filter_user_data = &mut **function as *mut Filter as *mut c_void;
@@ -157,6 +175,7 @@ impl Monitor {
             monitor_all: false,
             filter: None,
             statistic: None,
+            stop_if_not_finite: false,
         }
     }
 

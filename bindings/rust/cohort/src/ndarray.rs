@@ -397,7 +397,10 @@ impl Clone for NDArray {
 
 impl fmt::Debug for NDArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NDArray({:?}, {:?})", self.shape(), self.dtype())
+        match (self.shape(), self.dtype()) {
+            (Ok(shape), Ok(dtype)) => write!(f, "NDArray({:?}, {:?})", shape, dtype),
+            (Err(error), _) | (_, Err(error)) => write!(f, "NDArray({:?})", error),
+        }
     }
 }
 

@@ -123,6 +123,7 @@ pub fn operator(op: &str) -> Result<OperatorInfo> {
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct Invoke<'a> {
     op: String,
     keys: Vec<String>,

@@ -101,6 +101,7 @@ impl LossScaleState {
 }
 
 /// Further gradient settings of groups and managers.
+#[derive(Debug)]
 pub(crate) struct Gradients {
     pub(crate) loss_scale: Option<LossScale>,
     pub(crate) sum: Dtype,

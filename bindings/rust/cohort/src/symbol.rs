@@ -213,7 +213,10 @@ impl Clone for Symbol {
 
 impl fmt::Debug for Symbol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Symbol({:?})", self.outputs())
+        match self.outputs() {
+            Ok(outputs) => write!(f, "Symbol({:?})", outputs),
+            Err(error) => write!(f, "Symbol({:?})", error),
+        }
     }
 }
 

@@ -262,6 +262,7 @@ impl Trace {
 }
 
 /// An open span: see [`Trace::span`].
+#[derive(Debug)]
 pub struct Span<'a> {
     trace: &'a Trace,
     row: std::ffi::CString,

@@ -168,16 +168,35 @@ impl Metric {
         Ok(Metric { raw, _measure: None, _children: Vec::new() })
     }
 
-    /// From a function that returns sum and count for labels and predictions.
+    /// From a function that returns sum and count for labels and predictions, of which there must be as many.
     pub fn custom(
         name: &str,
         function: impl FnMut(&[NDArray], &[NDArray]) -> Result<(f64, f64)> + Send + 'static,
+    ) -> Result<Metric> {
+        Metric::of_function(name, function, false)
+    }
+
+    /// The same for any numbers of labels and predictions.
+    pub fn custom_allow_extra(
+        name: &str,
+        function: impl FnMut(&[NDArray], &[NDArray]) -> Result<(f64, f64)> + Send + 'static,
+    ) -> Result<Metric> {
+        Metric::of_function(name, function, true)
+    }
+
+    fn of_function(
+        name: &str,
+        function: impl FnMut(&[NDArray], &[NDArray]) -> Result<(f64, f64)> + Send + 'static,
+        allow_extra: bool,
     ) -> Result<Metric> {
         let name = c_text(name, "metric")?;
         let mut boxed: Box<Measure> = Box::new(Box::new(function));
         let user_data = &mut *boxed as *mut Measure as *mut c_void;
         let mut raw = null_mut();
-        check(unsafe { sys::cohort_metric_create_custom(name.as_ptr(), Some(measure), user_data, 0, &mut raw) })?;
+        check(unsafe {
+            let allow_extra = allow_extra.into();
+            sys::cohort_metric_create_custom(name.as_ptr(), Some(measure), user_data, allow_extra, &mut raw)
+        })?;
         Ok(Metric { raw, _measure: Some(boxed), _children: Vec::new() })
     }
 

@@ -410,3 +410,107 @@ fn everything_is_send() {
     is_send::<LogReceiver>();
     is_send::<Registration>();
 }
+
+#[test]
+fn everything_can_be_shown() {
+    case(|| {
+        let net = mlp();
+        let group = linear_group(&linear()).strict_names().build().unwrap();
+        let found = format!("{:?}", group);
+        assert!(
+            found.starts_with("Group { contexts: [Context") && found.contains(r#"data: [("data", [4, 2])]"#),
+            "{}",
+            found
+        );
+        assert_eq!(format!("{:?}", floats(&[1.0; 6], &[2, 3])), "NDArray([2, 3], Float32)");
+        assert_eq!(format!("{:?}", net), r#"Symbol(["softmax_output"])"#);
+        let sgd = Optimizer::new("sgd", &[("learning_rate", "0.5")]).unwrap();
+        assert_eq!(format!("{:?}", sgd), "Optimizer { learning_rate: 0.5, num_update: 0.0, .. }");
+        let executor = Executor::simple_bind(&net, &Context::cpu(0), &[("data", &[2, 4])], GradReq::Null).unwrap();
+        let params = Params::from([("fc_weight".into(), floats(&[1.0, 10.0], &[1, 2]))]);
+        let predictor =
+            Predictor::new(&linear(), &params, &Params::new(), &Context::cpu(0), &[("data", &[1, 2])]).unwrap();
+        let manager =
+            Manager::builder(&net, 4).data(Desc::new("data", &[4, 4])).label(Desc::new("softmax_label", &[4]));
+        let shown: Vec<Box<dyn std::fmt::Debug>> = vec![
+            Box::new(executor),
+            Box::new(predictor),
+            Box::new(manager.build().unwrap()),
+            Box::new(Metric::new("mse", &[]).unwrap()),
+            Box::new(Initializer::new("xavier", &[], 1).unwrap()),
+            Box::new(Monitor::builder(1).build().unwrap()),
+            Box::new(Tape::new().unwrap()),
+            Box::new(Trace::new().unwrap()),
+        ];
+        for (one, name) in
+            shown.iter().zip("Executor Predictor Manager Metric Initializer Monitor Tape Trace".split(' '))
+        {
+            let found = format!("{:?}", one);
+            assert!(found.starts_with(name) && !found.contains("Err"), "{}", found);
+        }
+        assert!(format!("{:?}", Group::builder(&net).stop_if_not_finite()).contains("stop_if_not_finite: true"));
+        assert!(format!("{:?}", Monitor::builder(3).filter(|_| true)).starts_with("MonitorBuilder { interval: 3"));
+    });
+}
+
+#[test]
+fn a_group_takes_no_wrong_names_and_stops_at_numbers_that_are_not_finite() {
+    case(|| {
+        let symbol = linear();
+        fails(
+            linear_group(&symbol).fixed_params(&["fc_wieght"]).strict_names().build(),
+            ErrorKind::Name,
+            "'fc_weight'",
+        );
+        let data = floats(&[1.0, f32::INFINITY, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], &[4, 2]);
+        let mut group = linear_group(&symbol).stop_if_not_finite().build().unwrap();
+        group.set_params(&Params::from([("fc_weight".into(), floats(&[1.0, 1.0], &[1, 2]))]), &Params::new()).unwrap();
+        fails(group.forward(&[&data], &[], false).and_then(|_| group.wait()), ErrorKind::Execution, "fc_output");
+
+        let mut watched = linear_group(&symbol).build().unwrap();
+        watched
+            .set_params(&Params::from([("fc_weight".into(), floats(&[1.0, 1.0], &[1, 2]))]), &Params::new())
+            .unwrap();
+        let mut monitor = Monitor::builder(1).pattern("nothing").stop_if_not_finite().build().unwrap();
+        monitor.install_on_group(&mut watched).unwrap();
+        monitor.tic().unwrap();
+        fails(watched.forward(&[&data], &[], false).and_then(|_| watched.wait()), ErrorKind::Execution, "fc_output");
+    });
+}
+
+#[test]
+fn a_random_state_is_read_and_set() {
+    case(|| {
+        let data = Symbol::variable("data").unwrap();
+        let drop = Op::new("Dropout").input(&data).name("drop").build().unwrap();
+        let mut group = linear_group(&drop).build().unwrap();
+        let state = group.random_state().unwrap();
+        let mut draw = || {
+            group.set_random_state(&state).unwrap();
+            group.forward(&[&floats(&[1.0; 8], &[4, 2])], &[], true).unwrap();
+            group.outputs().unwrap()[0].to_vec::<f32>().unwrap()
+        };
+        assert_eq!(draw(), draw());
+        fails(group.set_random_state(&state[1..]), ErrorKind::Format, "");
+
+        let mut executor = Executor::simple_bind(&drop, &Context::cpu(0), &[("data", &[8, 8])], GradReq::Null).unwrap();
+        executor.args().unwrap()["data"].fill(1.0).unwrap();
+        let state = executor.random_state().unwrap();
+        let first = executor.forward(true).unwrap()[0].to_vec::<f32>().unwrap();
+        executor.set_random_state(&state).unwrap();
+        assert_eq!(executor.forward(true).unwrap()[0].to_vec::<f32>().unwrap(), first);
+    });
+}
+
+#[test]
+fn a_custom_metric_may_have_more_outputs_than_labels() {
+    case(|| {
+        let (label, first, second) = (floats(&[1.0], &[1]), floats(&[2.0], &[1]), floats(&[3.0], &[1]));
+        let count = |labels: &[NDArray], preds: &[NDArray]| Ok(((labels.len() + 10 * preds.len()) as f64, 1.0));
+        let mut metric = Metric::custom("count", count).unwrap();
+        fails(metric.update(&[&label], &[&first, &second]), ErrorKind::InvalidArgument, "");
+        let mut metric = Metric::custom_allow_extra("count", count).unwrap();
+        metric.update(&[&label], &[&first, &second]).unwrap();
+        assert_eq!(metric.values().unwrap(), [("count".to_string(), 21.0)]);
+    });
+}
