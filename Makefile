@@ -669,8 +669,8 @@ install-rust:
 	  echo '{"files":{}}' >"$$to/.cargo-checksum.json" || exit 1; done
 # Sources, where Debian's Go packages are: a module names the folder with a replace directive.
 install-go:
-	@rm -rf '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort' && mkdir -p '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort'
-	@cd bindings/go && cp go.mod README.md $(filter-out %_test.go,$(notdir $(wildcard bindings/go/*.go))) '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort'
+	@rm -rf '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort.example/cohort' && mkdir -p '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort.example/cohort'
+	@cd bindings/go && cp go.mod README.md $(filter-out %_test.go,$(notdir $(wildcard bindings/go/*.go))) '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort.example/cohort'
 # scalac is slow: it runs when something has changed.
 SCALA_SRCS := $(foreach e,scala java sh pl md,$(call find,bindings/scala,*.$(e)))
 $(BUILD)/scala/cohort_2.11.jar: $(SCALA_SRCS)

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 // With any arguments a method works or returns an error of one line: no panic, no crash. (internal/nulls tests how the C interface treats
@@ -197,9 +197,12 @@ func TestZeroValuesAreClosed(t *testing.T) {
 	s := &sweep{t: t}
 	for _, object := range []any{
 		&cohort.NDArray{}, &cohort.Symbol{}, &cohort.Executor{}, &cohort.Group{}, &cohort.Manager{}, &cohort.Optimizer{}, &cohort.Metric{},
-		&cohort.Initializer{}, &cohort.Monitor{}, &cohort.Tape{}, &cohort.LogReceiver{},
+		&cohort.Initializer{}, &cohort.Monitor{}, &cohort.Tape{}, &cohort.LogReceiver{}, &cohort.Predictor{}, &cohort.Calibration{},
+		&cohort.Trace{}, &cohort.Registration{},
 	} {
-		s.methods(rand.New(rand.NewSource(1)), object)
+		for seed := int64(0); seed < 10; seed++ {
+			s.methods(rand.New(rand.NewSource(seed)), object)
+		}
 		done(object.(interface{ Close() error }).Close())
 	}
 }

@@ -5,7 +5,7 @@ package cohort_test
 import (
 	"testing"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 // A training step so small that the measured time is that of the calls.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 var errToday = errors.New("not today")

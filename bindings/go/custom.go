@@ -68,6 +68,9 @@ func Register(opType string, op CustomOp, ignoresHeadGrads bool) (*Registration,
 func (r *Registration) Close() error {
 	var err error
 	r.once.Do(func() {
+		if r.opType == "" { // the zero Registration
+			return
+		}
 		var c scratch
 		defer c.end()
 		name := c.text(r.opType, "op_type")

@@ -43,11 +43,12 @@ var (
 	ErrInternal        = &Error{Class: ErrorClassInternal}
 )
 
+// Error returns the message, or the class if there is none, after "cohort: ".
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return "cohort: " + e.Class.String()
 	}
-	return e.Message
+	return "cohort: " + e.Message
 }
 
 // Is reports whether this is an error of the class of target; one of a closed object is also os.ErrClosed.

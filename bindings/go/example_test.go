@@ -9,7 +9,7 @@ import (
 	"io"
 	"log"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 // Fits a line through eight points, four on each of two devices.

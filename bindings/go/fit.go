@@ -16,7 +16,7 @@ type Source interface {
 // A SourceFunc is a function that is a Source.
 type SourceFunc func(ctx context.Context) (*Batch, error)
 
-// Next calls it.
+// Next calls the function.
 func (f SourceFunc) Next(ctx context.Context) (*Batch, error) { return f(ctx) }
 
 // Progress is the state of a fit. At the end of an epoch EpochEnds is true, and Batch the number of batches.
@@ -72,7 +72,7 @@ func (g *Group) Fit(ctx context.Context, source Source, optimizer *Optimizer, op
 	}, g.Wait)
 }
 
-// Fit trains like that of a group, in the bucket of each batch.
+// Fit trains like [Group.Fit], in the bucket of each batch.
 func (m *Manager) Fit(ctx context.Context, source Source, optimizer *Optimizer, options ...FitOption) error {
 	wait := func() error {
 		group, err := m.MainGroup()

@@ -1,3 +1,3 @@
-module cohort
+module cohort.example/cohort
 
 go 1.19

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 func errorsIs(err, class error) bool { return errors.Is(err, class) }

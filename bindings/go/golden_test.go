@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 // Replays the scenarios of tests/golden/group, which record results of MXNet 1.9.1, with the types of this package.

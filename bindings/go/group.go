@@ -28,11 +28,12 @@ func adoptGroup(raw *C.cohort_group, symbol *Symbol, numContexts int, lock *call
 
 // NewGroup binds a network on contexts. Options: WithWorkload, WithRounding, WithSlices, WithParams, WithFixedParams, WithStates,
 // WithGradReq, WithGradReqs, WithGradReqList, ForInference, InputsNeedGrad, WithSharedGroup, WithCtxGroup,
-// WithCompute, BackwardOnce, Recompute, WithThreads, WithSeed, WithGivenParams.
+// WithCompute, BackwardOnce, Recompute, KeepDeviceAux, StrictNames, StopIfNotFinite, WithThreads, WithSeed, WithGivenParams.
 func NewGroup(symbol *Symbol, contexts []Context, data, label []Desc, options ...Option) (*Group, error) {
 	s, err := settingsOf("NewGroup", options, "WithWorkload", "WithRounding", "WithSlices", "WithParams", "WithFixedParams",
 		"WithStates", "WithGradReq", "WithGradReqs", "WithGradReqList", "ForInference", "InputsNeedGrad", "WithSharedGroup",
-		"WithCtxGroup", "WithCompute", "BackwardOnce", "Recompute", "KeepDeviceAux", "WithThreads", "WithSeed", "WithGivenParams")
+		"WithCtxGroup", "WithCompute", "BackwardOnce", "Recompute", "KeepDeviceAux", "StrictNames", "StopIfNotFinite", "WithThreads",
+		"WithSeed", "WithGivenParams")
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +303,7 @@ func (g *Group) UpdateMetric(metric *Metric, labels ...*NDArray) error {
 	})
 }
 
-// UpdateMetricPresliced does so with labels that are sliced already: those of each device.
+// UpdateMetricPresliced updates a metric once per device with labels that are sliced already: those of each device.
 func (g *Group) UpdateMetricPresliced(metric *Metric, labels [][]*NDArray) error {
 	all, each, err := flat(labels, "labels")
 	if err != nil {
@@ -339,7 +340,7 @@ func (g *Group) Merged(list GroupList) ([]*NDArray, error) {
 	return found, nil
 }
 
-// MergedAt returns one of them.
+// MergedAt returns one entry of a list, joined over the devices: see [Group.Merged]. nil if the entry does not exist.
 func (g *Group) MergedAt(list GroupList, index int) (*NDArray, error) {
 	var array *C.cohort_ndarray
 	err := withRoom(func() error {
@@ -385,7 +386,7 @@ func (g *Group) DeviceParams(device int) (Params, error) {
 	return byName(g.OfDevice(GroupListParams, device))
 }
 
-// DeviceGrads returns their gradients, live.
+// DeviceGrads returns the gradients of the parameters of one device by name, live.
 func (g *Group) DeviceGrads(device int) (Params, error) {
 	return byName(g.OfDevice(GroupListGrads, device))
 }
@@ -401,7 +402,8 @@ func (g *Group) SetParams(args, aux Params) error {
 	return err
 }
 
-// AssignParams does so, but some may be missing, whose names are returned, or unknown.
+// AssignParams copies parameters and auxiliary states to every device. With allowMissing some may be missing, whose names are returned;
+// with allowExtra those that the network does not have are ignored.
 func (g *Group) AssignParams(args, aux Params, allowMissing, allowExtra bool) ([]string, error) {
 	var c scratch
 	defer c.end()

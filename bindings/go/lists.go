@@ -15,7 +15,7 @@ import (
 // Params are arrays by name.
 type Params map[string]*NDArray
 
-// Close closes all of them.
+// Close closes all arrays.
 func (p Params) Close() {
 	for _, array := range p {
 		if array != nil {
@@ -211,7 +211,7 @@ func Load(path string) ([]NamedArray, error) {
 	return takeArrays(func(out **C.cohort_arrays) *C.cohort_error { return C.cohort_arrays_load(from, nil, out) })
 }
 
-// LoadParams reads the same by name.
+// LoadParams reads the arrays of a .params, .npy or .npz file by name.
 func LoadParams(path string) (Params, error) { return byName(Load(path)) }
 
 // Save writes a .params file.
@@ -233,7 +233,7 @@ func (s *scratch) optional(h *handle, what string) unsafe.Pointer {
 	return s.pin(h, what)
 }
 
-// LoadBytes reads from memory, like Load.
+// LoadBytes reads the arrays of a .params, .npy or .npz file that is in memory, with their names.
 func LoadBytes(file []byte) ([]NamedArray, error) {
 	data, size := memoryOf(file)
 	return takeArrays(func(out **C.cohort_arrays) *C.cohort_error {

@@ -22,7 +22,7 @@ type Manager struct {
 
 // NewManager binds the main group: symbol is that of the default bucket, the largest, and descriptors are batched along the first axis,
 // whose length is ignored. Options: WithBuckets, WithBucketSymbols, WithWorkload, WithParams, WithStates, WithCompute, BackwardOnce,
-// Recompute, WithThreads, WithSeed.
+// Recompute, KeepDeviceAux, WithThreads, WithSeed.
 func NewManager(symbol *Symbol, contexts []Context, batchSize int, data, label []Desc, options ...Option) (*Manager, error) {
 	s, err := settingsOf("NewManager", options, "WithBuckets", "WithBucketSymbols", "WithWorkload", "WithParams", "WithStates",
 		"WithCompute", "BackwardOnce", "Recompute", "KeepDeviceAux", "WithThreads", "WithSeed")
@@ -205,7 +205,7 @@ func (m *Manager) UpdateMetric(metric *Metric, labels ...*NDArray) error {
 	})
 }
 
-// UpdateMetricPresliced does so with labels that are sliced already: those of each device.
+// UpdateMetricPresliced updates a metric once per device with labels that are sliced already: those of each device.
 func (m *Manager) UpdateMetricPresliced(metric *Metric, labels [][]*NDArray) error {
 	all, each, err := flat(labels, "labels")
 	if err != nil {

@@ -124,7 +124,11 @@ func withRoom(create func() error) error {
 	var failed *Error
 	if errors.As(err, &failed) && failed.Class == ErrorClassOutOfMemory {
 		garbage.collecting.Lock()
-		collectGarbage()
+		// The runtime takes finalizers in batches and says when it has run one, not when it has run all of a batch. At most two batches
+		// have finalizers of the first run, so that these are done when one of the third run is.
+		for i := 0; i < 3; i++ {
+			collectGarbage()
+		}
 		garbage.collecting.Unlock()
 		err = create()
 	}

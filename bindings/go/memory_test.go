@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 // peakResident returns the most memory that this process has had, in MiB.

@@ -18,8 +18,8 @@ func LoadCheckpoint(prefix string, epoch int) (symbol *Symbol, args, aux Params,
 	return checkpoint(prefix, epoch, false)
 }
 
-// MapCheckpoint does so with large arrays in a mapping of the file, read when they are used. As long as they exist, the file must not be
-// changed or truncated in place.
+// MapCheckpoint reads a checkpoint like [LoadCheckpoint], with large arrays in a mapping of the file, read when they are used. As long as
+// they exist, the file must not be changed or truncated in place.
 func MapCheckpoint(prefix string, epoch int) (symbol *Symbol, args, aux Params, err error) {
 	return checkpoint(prefix, epoch, true)
 }
@@ -52,7 +52,7 @@ func checkpoint(prefix string, epoch int, mapped bool) (symbol *Symbol, args, au
 	return symbol, args, aux, err
 }
 
-// SaveCheckpoint writes these files.
+// SaveCheckpoint writes symbol, parameters and auxiliary states to PREFIX-symbol.json and PREFIX-0007.params, MXNet's two files.
 func SaveCheckpoint(prefix string, epoch int, symbol *Symbol, args, aux Params) error {
 	var c scratch
 	defer c.end()
@@ -132,10 +132,7 @@ func (p *Predictor) With(options ...Option) (*Predictor, error) {
 	if _, err := settingsOf("With", options, "WithCompute", "WithThreads"); err != nil {
 		return nil, err
 	}
-	p.mutex.Lock()
-	closed := p.closed
-	p.mutex.Unlock()
-	if closed {
+	if p.isClosed() {
 		return nil, closedError("predictor")
 	}
 	made, err := NewPredictor(p.symbol, p.args, p.aux, p.context, p.inputs...)
@@ -143,6 +140,13 @@ func (p *Predictor) With(options ...Option) (*Predictor, error) {
 		made.options = append(append([]Option{}, p.options...), options...)
 	}
 	return made, err
+}
+
+// isClosed reports whether it is closed; the zero Predictor is.
+func (p *Predictor) isClosed() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.closed || p.symbol == nil
 }
 
 // here copies arrays to a context, or takes second handles on those that are there, into a map.
@@ -168,7 +172,7 @@ func here(to, from Params, context Context) error {
 	return nil
 }
 
-// Close frees unused executors; a running call ends first.
+// Close frees the predictor. A call that is running completes.
 func (p *Predictor) Close() error {
 	p.mutex.Lock()
 	idle := p.idle
@@ -181,6 +185,9 @@ func (p *Predictor) Close() error {
 	}
 	p.args.Close()
 	p.aux.Close()
+	if p.symbol == nil {
+		return nil
+	}
 	return p.symbol.Close()
 }
 
@@ -200,6 +207,9 @@ func (p *Predictor) Observe(calibration *Calibration, inputs Params) error {
 
 // loaded calls a function with an executor that has these inputs.
 func (p *Predictor) loaded(inputs Params, use func(executor *Executor) error) error {
+	if p.isClosed() {
+		return closedError("predictor")
+	}
 	shapes := map[string][]int{}
 	var key strings.Builder
 	for _, name := range p.inputs {

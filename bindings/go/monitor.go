@@ -24,6 +24,7 @@ type MonitorOption func(m *monitorSettings)
 type monitorSettings struct {
 	pattern   string
 	sort, all bool
+	finite    bool
 	filter    filterFunc
 	statistic statisticFunc
 }
@@ -49,6 +50,10 @@ func Sorted() MonitorOption { return func(m *monitorSettings) { m.sort = true } 
 // MonitorAll reports the inputs of operators, too.
 func MonitorAll() MonitorOption { return func(m *monitorSettings) { m.all = true } }
 
+// MonitorStopIfNotFinite lets a pass fail at the first output or gradient with an infinity or a NaN, whatever the pattern says; the error
+// names it.
+func MonitorStopIfNotFinite() MonitorOption { return func(m *monitorSettings) { m.finite = true } }
+
 // NewMonitor makes a monitor that reports the first of each so many batches.
 func NewMonitor(interval int, options ...MonitorOption) (*Monitor, error) {
 	var s monitorSettings
@@ -62,6 +67,7 @@ func NewMonitor(interval int, options ...MonitorOption) (*Monitor, error) {
 	with := (*C.cohort_monitor_options)(c.bytes(C.sizeof_cohort_monitor_options))
 	C.cohort_monitor_options_init(with, C.sizeof_cohort_monitor_options)
 	with.pattern, with.sort, with.monitor_all = c.textOrNull(s.pattern, "pattern"), truth(s.sort), truth(s.all)
+	with.stop_if_not_finite = truth(s.finite)
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -171,7 +177,7 @@ type Entry struct {
 	Name, Text string
 }
 
-// Toc ends a batch; it returns the entries.
+// Toc ends a batch and returns the entries of its report; none if the batch was not due.
 func (m *Monitor) Toc() ([]Entry, error) {
 	var found []Entry
 	err := m.on(func(raw *C.cohort_monitor) *C.cohort_error {

@@ -86,7 +86,7 @@ func FromSlice[T Element](values []T, shape ...int) (*NDArray, error) {
 	return FromSliceOn(CPU(0), values, shape...)
 }
 
-// FromSliceOn is FromSlice on another context.
+// FromSliceOn makes an array on a context with a copy of these numbers, row-major; without a shape it has one axis.
 func FromSliceOn[T Element](context Context, values []T, shape ...int) (*NDArray, error) {
 	if shape == nil {
 		shape = []int{len(values)}
@@ -169,7 +169,7 @@ func (a *NDArray) readInto(data unsafe.Pointer, size int) error {
 	})
 }
 
-// ReadAll is Read into a new slice.
+// ReadAll returns a copy of the elements, after waiting for the work that writes them. The types have to be the same: see [NDArray.Cast].
 func ReadAll[T Element](a *NDArray) ([]T, error) {
 	size, err := a.Size()
 	if err != nil {
@@ -182,7 +182,7 @@ func ReadAll[T Element](a *NDArray) ([]T, error) {
 	return found, Read(a, found)
 }
 
-// Write sets all elements.
+// Write copies numbers into the array, of exactly its size and type.
 func Write[T Element](a *NDArray, values []T) error {
 	if err := a.expect(dtypeOf[T]()); err != nil {
 		return err
@@ -205,14 +205,14 @@ func (a *NDArray) Fill(value float64) error {
 	return a.on(func(raw *C.cohort_ndarray) *C.cohort_error { return C.cohort_ndarray_fill(raw, C.double(value)) })
 }
 
-// FillUniform sets them to random numbers, uniform between two bounds.
+// FillUniform sets all elements to random numbers, uniform between two bounds.
 func (a *NDArray) FillUniform(low, high float64, seed uint64) error {
 	return a.on(func(raw *C.cohort_ndarray) *C.cohort_error {
 		return C.cohort_ndarray_fill_uniform(raw, C.double(low), C.double(high), C.uint64_t(seed))
 	})
 }
 
-// FillNormal sets them to normally distributed random numbers.
+// FillNormal sets all elements to normally distributed random numbers.
 func (a *NDArray) FillNormal(mean, deviation float64, seed uint64) error {
 	return a.on(func(raw *C.cohort_ndarray) *C.cohort_error {
 		return C.cohort_ndarray_fill_normal(raw, C.double(mean), C.double(deviation), C.uint64_t(seed))
@@ -320,7 +320,8 @@ func Invoke(op string, attrs Attrs, inputs ...*NDArray) ([]*NDArray, error) {
 	return InvokeWith(op, attrs, inputs)
 }
 
-// InvokeWith does so with settings: WithSeed (for random operators: the same seed gives the same numbers), OnContext, Training, Into.
+// InvokeWith applies an operator to arrays at once, with settings: WithSeed (for random operators: the same seed gives the same numbers),
+// OnContext, Training, Into.
 func InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...Option) ([]*NDArray, error) {
 	chosen, err := settingsOf("InvokeWith", options, "WithSeed", "OnContext", "Training", "Into")
 	if err != nil {

@@ -5,15 +5,18 @@ package cohort_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 func TestArraysGoInAndOut(t *testing.T) {
@@ -56,6 +59,9 @@ func TestErrorsHaveClassSubjectAndMessage(t *testing.T) {
 	_, err = cohort.Load("/no/such/file")
 	refused(t, err, cohort.ErrIO, "/no/such/file")
 	if found := cohort.ErrShape.Error(); found != "cohort: shape" {
+		t.Error(found)
+	}
+	if found := err.Error(); !strings.HasPrefix(found, "cohort: '/no/such/file' ") {
 		t.Error(found)
 	}
 	if cohort.GPU(3).String() != "gpu(3)" || (cohort.Context{Type: cohort.DeviceTypeCPUPinned}).String() != "cpu_pinned(0)" {
@@ -513,5 +519,115 @@ func TestOperatorsSayWhatTheyAre(t *testing.T) {
 	}
 	if flows := embedding.Gradients; len(flows) != 2 || flows[0] || !flows[1] {
 		t.Error(flows)
+	}
+}
+
+func TestObjectsDescribeThemselves(t *testing.T) {
+	alone(t)
+	array, net, group := full(1, 2, 3), mlp(), linearGroup()
+	sgd, metric := ok(cohort.NewOptimizer("sgd", cohort.Attrs{"learning_rate": 0.5})), ok(cohort.NewMetric("mse", nil))
+	done(metric.Update([]*cohort.NDArray{floats([]float32{1}, 1)}, []*cohort.NDArray{floats([]float32{3}, 1)}))
+	executor := ok(cohort.SimpleBind(net, cohort.CPU(1), map[string][]int{"data": {2, 4}}))
+	predictor := ok(cohort.NewPredictor(linear(), cohort.Params{"fc_weight": full(1, 1, 2)}, nil, cohort.CPU(0), "data"))
+	for _, one := range []struct {
+		object interface {
+			fmt.Stringer
+			Close() error
+		}
+		expected string
+	}{
+		{array, "NDArray([2 3] float32 on cpu(0))"},
+		{net, "Symbol(softmax_output)"},
+		{group, "Group([cpu(0) cpu(1)], batches of 4)"},
+		{ok(cohort.NewManager(net, twoDevices, 4, []cohort.Desc{desc("data", 4, 4)}, []cohort.Desc{desc("softmax_label", 4)})), "Manager(buckets: )"},
+		{executor, "Executor(cpu(1))"},
+		{sgd, "Optimizer(learning rate 0.5, 0 updates)"},
+		{metric, "Metric(mse: 4)"},
+		{predictor, "Predictor(data on cpu(0))"},
+		{ok(cohort.NewInitializer("xavier", nil, 1)), "Initializer"},
+		{ok(cohort.NewMonitor(1)), "Monitor"},
+		{ok(cohort.NewTape()), "Tape(recording)"},
+		{ok(cohort.NewTrace(cohort.TraceOptions{})), "Trace(stopped, 0 events)"},
+		{ok(cohort.NewCalibration(cohort.CalibrationMethodMinMax)), "Calibration"},
+	} {
+		if found := fmt.Sprint(one.object); found != one.expected {
+			t.Errorf("expected %s, found %s", one.expected, found)
+		}
+		done(one.object.Close())
+		if found := one.object.String(); !strings.HasSuffix(found, "(closed)") {
+			t.Error(found)
+		}
+	}
+	var none *cohort.NDArray
+	if found := fmt.Sprint(none, &cohort.Group{}); found != "NDArray(nil) Group(closed)" {
+		t.Error(found)
+	}
+}
+
+func TestAGroupTakesNoWrongNamesAndStopsAtNumbersThatAreNotFinite(t *testing.T) {
+	alone(t)
+	data := []cohort.Desc{desc("data", 4, 2)}
+	_, err := cohort.NewGroup(linear(), twoDevices, data, nil, cohort.WithFixedParams("fc_wieght"), cohort.StrictNames())
+	refused(t, err, cohort.ErrName, "'fc_weight'")
+	wrong := []*cohort.NDArray{floats([]float32{1, float32(math.Inf(1)), 1, 1, 1, 1, 1, 1}, 4, 2)}
+	weights := cohort.Params{"fc_weight": full(1, 1, 2)}
+	run := func(group *cohort.Group) error {
+		if err := group.Forward(wrong, nil, false); err != nil {
+			return err
+		}
+		return group.Wait()
+	}
+	stops, watched := linearGroup(cohort.StopIfNotFinite()), linearGroup()
+	done(stops.SetParams(weights, nil))
+	refused(t, run(stops), cohort.ErrExecution, "fc_output")
+	done(watched.SetParams(weights, nil))
+	done(run(watched))
+	monitor := ok(cohort.NewMonitor(1, cohort.WithPattern("nothing"), cohort.MonitorStopIfNotFinite()))
+	done(monitor.Install(watched))
+	done(monitor.Tic())
+	refused(t, run(watched), cohort.ErrExecution, "fc_output")
+	done(monitor.Close())
+}
+
+func TestARandomStateIsReadAndSet(t *testing.T) {
+	alone(t)
+	drop := ok(cohort.Node("Dropout", cohort.Inputs(ok(cohort.Variable("data"))), cohort.Named("drop")))
+	group := ok(cohort.NewGroup(drop, twoDevices, []cohort.Desc{desc("data", 4, 2)}, nil))
+	state := ok(group.RandomState())
+	draw := func() []float32 {
+		done(group.SetRandomState(state))
+		done(group.Forward([]*cohort.NDArray{full(1, 4, 2)}, nil, true))
+		return ok(ok(group.Outputs())[0].Float32s())
+	}
+	if one, other := draw(), draw(); !reflect.DeepEqual(one, other) {
+		t.Error(one, other)
+	}
+	refused(t, group.SetRandomState(state[1:]), cohort.ErrFormat, "")
+
+	executor := ok(cohort.SimpleBind(drop, cohort.CPU(0), map[string][]int{"data": {8, 8}}, cohort.WithGradReq(cohort.GradReqNull)))
+	done(executor.SetInputs(cohort.Params{"data": full(1, 8, 8)}))
+	state = ok(executor.RandomState())
+	var drawn [2][]float32
+	for i := range drawn {
+		done(executor.SetRandomState(state))
+		done(executor.Forward(true))
+		drawn[i] = ok(ok(executor.Outputs())[0].Float32s())
+	}
+	if !reflect.DeepEqual(drawn[0], drawn[1]) {
+		t.Error(drawn)
+	}
+}
+
+func TestACustomMetricMayHaveMoreOutputsThanLabels(t *testing.T) {
+	alone(t)
+	count := func(labels, preds []*cohort.NDArray) (float64, float64, error) {
+		return float64(len(labels) + 10*len(preds)), 1, nil
+	}
+	label, preds := []*cohort.NDArray{full(1, 1)}, []*cohort.NDArray{full(2, 1), full(3, 1)}
+	refused(t, ok(cohort.CustomMetric("count", count)).Update(label, preds), cohort.ErrInvalidArgument, "")
+	metric := ok(cohort.CustomMetricAllowExtra("count", count))
+	done(metric.Update(label, preds))
+	if found := ok(metric.Values()); found[0].Value != 21 {
+		t.Error(found)
 	}
 }

@@ -36,6 +36,8 @@ type settings struct {
 	backwardOnce   bool
 	recompute      bool
 	keepDeviceAux  bool
+	strictNames    bool
+	finite         bool
 	threads        int
 	seed           uint64
 	defaultBucket  string
@@ -105,12 +107,12 @@ func WithGradReq(req GradReq) Option {
 	return option("WithGradReq", func(s *settings) { s.gradReq = &req })
 }
 
-// WithGradReqs sets it for some arguments by name.
+// WithGradReqs sets the gradient requests of some arguments by name; the others have no gradient.
 func WithGradReqs(reqs map[string]GradReq) Option {
 	return option("WithGradReqs", func(s *settings) { s.gradReqs = reqs })
 }
 
-// WithGradReqList sets it for each argument in order.
+// WithGradReqList sets the gradient request of each argument in order.
 func WithGradReqList(reqs ...GradReq) Option {
 	return option("WithGradReqList", func(s *settings) { s.gradReqList = append([]GradReq{}, reqs...) })
 }
@@ -118,6 +120,16 @@ func WithGradReqList(reqs ...GradReq) Option {
 // ForInference makes a group without gradients.
 func ForInference() Option {
 	return option("ForInference", func(s *settings) { s.forInference = true })
+}
+
+// StrictNames makes names of parameters, gradient requests and input types errors that a group would ignore with a warning.
+func StrictNames() Option {
+	return option("StrictNames", func(s *settings) { s.strictNames = true })
+}
+
+// StopIfNotFinite lets a pass of a group fail at the first output or gradient with an infinity or a NaN; the error names it.
+func StopIfNotFinite() Option {
+	return option("StopIfNotFinite", func(s *settings) { s.finite = true })
 }
 
 // InputsNeedGrad adds gradients of the data.
@@ -252,6 +264,7 @@ func (s *settings) group(c *scratch, numContexts int) *C.cohort_group_options {
 	made.calibration = s.calibration(c)
 	made.gradient_sum_dtype = C.cohort_dtype(s.compute.GradientSum)
 	made.loss_scale, made.loss_scale_window = C.double(s.compute.LossScale), s.lossScaleWindow(c)
+	made.strict_names, made.stop_if_not_finite = truth(s.strictNames), truth(s.finite)
 	if s.given != nil {
 		made.arg_params, made.aux_params = c.arrays(s.given[0], "args"), c.arrays(s.given[1], "aux")
 	}

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 // wide is two layers of 16, each large enough for the processor's units for narrow types.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 // The source tree that this package is in.

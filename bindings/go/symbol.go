@@ -144,7 +144,7 @@ func SymbolFromJSON(json string) (*Symbol, error) {
 	})
 }
 
-// LoadSymbol reads such JSON from a file.
+// LoadSymbol reads a file of JSON of any MXNet version.
 func LoadSymbol(path string) (*Symbol, error) {
 	var s scratch
 	defer s.end()

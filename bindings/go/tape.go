@@ -67,8 +67,8 @@ func (t *Tape) Invoke(op string, attrs Attrs, inputs ...*NDArray) ([]*NDArray, e
 	return t.InvokeWith(op, attrs, inputs)
 }
 
-// InvokeWith does so with settings: WithSeed (for random operators, Dropout among them: the same seed gives the same numbers), OnContext,
-// Into.
+// InvokeWith applies an operator to arrays and records it, with settings: WithSeed (for random operators, Dropout among them: the same seed
+// gives the same numbers), OnContext, Into.
 func (t *Tape) InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...Option) ([]*NDArray, error) {
 	chosen, err := settingsOf("InvokeWith", options, "WithSeed", "OnContext", "Into")
 	if err != nil {
@@ -193,7 +193,7 @@ func (t *Tape) NumRecorded() (int, error) {
 	return int(num), err
 }
 
-// IsRecording reports whether it records.
+// IsRecording reports whether the tape records.
 func (t *Tape) IsRecording() (bool, error) {
 	var found C.cohort_bool
 	err := t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_is_recording(raw, &found) })

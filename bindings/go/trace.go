@@ -17,7 +17,7 @@ import (
 type TraceOptions struct {
 	MaxEvents        int     // the number of events kept; older ones are dropped
 	FlopPerS         float64 // float32 operations per second of one device's threads; 0: measured
-	Bfloat16FlopPerS float64 // the same in bfloat16
+	Bfloat16FlopPerS float64 // bfloat16 operations per second of one device's threads; 0: measured
 	BytePerS         float64 // bytes per second that they read and write when copying; 0: measured
 }
 
@@ -115,7 +115,7 @@ func (t *Trace) JSON() (found string, err error) {
 	return found, err
 }
 
-// Write writes them to a file, completely or not at all.
+// Write writes the events to a file in Chrome's format, completely or not at all.
 func (t *Trace) Write(path string) error {
 	return t.named(func(raw *C.cohort_trace, path, _ *C.char) *C.cohort_error { return C.cohort_trace_write(raw, path) }, path, "")
 }
@@ -143,7 +143,7 @@ type Total struct {
 	Bound              time.Duration // the least total time that the machine needs for these; 0: unknown
 }
 
-// Totals returns the same as numbers, longest first.
+// Totals returns the times by node, operator or kind, longest first.
 func (t *Trace) Totals(by TotalsBy) (found []Total, err error) {
 	err = t.on(func(raw *C.cohort_trace) *C.cohort_error {
 		var num C.size_t

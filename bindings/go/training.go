@@ -113,7 +113,7 @@ func (o *Optimizer) Mult(param string) (lr, wd float64, err error) {
 	return float64(lrMult), float64(wdMult), err
 }
 
-// SetMult sets them.
+// SetMult sets the multipliers of learning rate and weight decay of a parameter.
 func (o *Optimizer) SetMult(param string, lr, wd float64) error {
 	return o.with(param, "param", func(raw *C.cohort_optimizer, param *C.char) *C.cohort_error {
 		return C.cohort_optimizer_set_mult(raw, param, C.double(lr), C.double(wd))
@@ -136,16 +136,21 @@ func (o *Optimizer) Update(param string, weight, grad *NDArray) error {
 
 // States returns states and counts, from which training can be resumed.
 func (o *Optimizer) States() ([]byte, error) {
+	return bytesOf(func(data unsafe.Pointer, capacity C.size_t, size *C.size_t) error {
+		return o.on(func(raw *C.cohort_optimizer) *C.cohort_error {
+			return C.cohort_optimizer_save_states_memory(raw, data, capacity, size)
+		})
+	})
+}
+
+// bytesOf returns the bytes that a call writes, which is asked for their number first.
+func bytesOf(write func(data unsafe.Pointer, capacity C.size_t, size *C.size_t) error) ([]byte, error) {
 	var size C.size_t
-	if err := o.on(func(raw *C.cohort_optimizer) *C.cohort_error {
-		return C.cohort_optimizer_save_states_memory(raw, nil, 0, &size)
-	}); err != nil {
+	if err := write(nil, 0, &size); err != nil {
 		return nil, err
 	}
 	found := make([]byte, int(size)+1)
-	err := o.on(func(raw *C.cohort_optimizer) *C.cohort_error {
-		return C.cohort_optimizer_save_states_memory(raw, unsafe.Pointer(&found[0]), size, &size)
-	})
+	err := write(unsafe.Pointer(&found[0]), size, &size)
 	return found[:int(size)], err
 }
 
@@ -189,20 +194,29 @@ func NewMetric(kind string, with Attrs) (*Metric, error) {
 }
 
 // CustomMetric makes a metric from a function that returns sum and count. The arrays are closed after it; its errors and panics come out
-// of the call that updates the metric.
+// of the call that updates the metric. There must be as many labels as predictions.
 func CustomMetric(name string, function func(labels, preds []*NDArray) (sum, num float64, err error)) (*Metric, error) {
+	return customMetric(name, function, false)
+}
+
+// CustomMetricAllowExtra makes a metric like [CustomMetric], for any numbers of labels and predictions.
+func CustomMetricAllowExtra(name string, function func(labels, preds []*NDArray) (sum, num float64, err error)) (*Metric, error) {
+	return customMetric(name, function, true)
+}
+
+func customMetric(name string, function metricFunc, allowExtra bool) (*Metric, error) {
 	if function == nil {
 		return nil, newError(ErrorClassInvalidArgument, name, "CustomMetric: expected a function, found nil")
 	}
 	var c scratch
 	defer c.end()
-	text, measure := c.text(name, "metric"), newCallback(metricFunc(function))
+	text, measure := c.text(name, "metric"), newCallback(function)
 	if c.err != nil {
 		measure.letGo()
 		return nil, c.err
 	}
 	made, err := newMetric(func(out **C.cohort_metric) *C.cohort_error {
-		return C.cohort_metric_create_custom(text, metricCallback(), measure.cell, 0, out)
+		return C.cohort_metric_create_custom(text, metricCallback(), measure.cell, truth(allowExtra), out)
 	})
 	if err != nil {
 		measure.letGo()
@@ -309,13 +323,13 @@ type Figure struct {
 // Values returns the figures since the last reset.
 func (m *Metric) Values() ([]Figure, error) { return m.figures(false) }
 
-// GlobalValues returns those since the last global reset.
+// GlobalValues returns the figures since the last global reset.
 func (m *Metric) GlobalValues() ([]Figure, error) { return m.figures(true) }
 
 // A Counter is the sum and the count behind a figure.
 type Counter struct{ Sum, Num float64 }
 
-// Counters returns those of the figures since the last reset, or with global since the last global one.
+// Counters returns sums and counts behind the figures since the last reset, or with global since the last global one.
 func (m *Metric) Counters(global bool) (found []Counter, err error) {
 	err = m.on(func(raw *C.cohort_metric) *C.cohort_error {
 		var num C.size_t
@@ -415,21 +429,21 @@ func (i *Initializer) Fill(name string, array *NDArray) error {
 	})
 }
 
-// SaveStates writes the result of States to a file.
+// SaveStates writes states and counts to a file, from which training can be resumed.
 func (o *Optimizer) SaveStates(path string) error {
 	return o.with(path, "path", func(raw *C.cohort_optimizer, path *C.char) *C.cohort_error {
 		return C.cohort_optimizer_save_states(raw, path)
 	})
 }
 
-// LoadStates reads it from a file.
+// LoadStates reads a file that SaveStates wrote.
 func (o *Optimizer) LoadStates(path string) error {
 	return o.with(path, "path", func(raw *C.cohort_optimizer, path *C.char) *C.cohort_error {
 		return C.cohort_optimizer_load_states(raw, path)
 	})
 }
 
-// UpdateNamed adds named labels and predictions, from which SetNames has selected.
+// UpdateNamed adds labels and predictions by name, of which SetNames selects some.
 func (m *Metric) UpdateNamed(labels, preds Params) error {
 	var c scratch
 	defer c.end()
@@ -454,7 +468,42 @@ func (g *Group) Resume(optimizer *Optimizer) error {
 	})
 }
 
-// Resume is that of a group, for all buckets, those too that are made later.
+// RandomState returns the state of the random operators of all devices: which numbers they draw next.
+func (g *Group) RandomState() ([]byte, error) {
+	return bytesOf(func(data unsafe.Pointer, capacity C.size_t, size *C.size_t) error {
+		return g.on(func(raw *C.cohort_group) *C.cohort_error {
+			return C.cohort_group_random_state(raw, data, capacity, size)
+		})
+	})
+}
+
+// SetRandomState restores the result of RandomState: random operators draw the same numbers again.
+func (g *Group) SetRandomState(state []byte) error {
+	data, size := memoryOf(state)
+	return g.on(func(raw *C.cohort_group) *C.cohort_error {
+		return C.cohort_group_set_random_state(raw, data, C.size_t(size))
+	})
+}
+
+// RandomState returns the state of the random operators: which numbers they draw next.
+func (e *Executor) RandomState() ([]byte, error) {
+	return bytesOf(func(data unsafe.Pointer, capacity C.size_t, size *C.size_t) error {
+		return e.on(func(raw *C.cohort_executor) *C.cohort_error {
+			return C.cohort_executor_random_state(raw, data, capacity, size)
+		})
+	})
+}
+
+// SetRandomState restores the result of RandomState: random operators draw the same numbers again.
+func (e *Executor) SetRandomState(state []byte) error {
+	data, size := memoryOf(state)
+	return e.on(func(raw *C.cohort_executor) *C.cohort_error {
+		return C.cohort_executor_set_random_state(raw, data, C.size_t(size))
+	})
+}
+
+// Resume is called once after Optimizer.LoadStates and SetParams: see [Group.Resume]. It resumes all buckets, those too that are made
+// later.
 func (m *Manager) Resume(optimizer *Optimizer) error {
 	return optimizer.use(func(rule *C.cohort_optimizer) error {
 		return m.on(func(raw *C.cohort_manager) *C.cohort_error { return C.cohort_manager_resume(raw, rule) })

@@ -14,7 +14,7 @@ package main
 import (
 	"fmt"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 func main() {
@@ -23,7 +23,7 @@ func main() {
 }
 PROGRAM
 "$1" mod init program 2>>"$work/install.txt"
-"$1" mod edit -require cohort@v0.1.0 -replace "cohort=$work/stage/usr/local/share/gocode/src/cohort"
+"$1" mod edit -require cohort.example/cohort@v0.1.0 -replace "cohort.example/cohort=$work/stage/usr/local/share/gocode/src/cohort.example/cohort"
 said=$("$1" run .)
 if [[ $said != *" <nil> <nil>" ]]; then echo "go-package: found $said" && exit 1; fi
 echo "go-package: installed, and used from there"

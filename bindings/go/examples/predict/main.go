@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 func main() {

@@ -12,7 +12,7 @@ import (
 	"log"
 	"math/rand"
 
-	"cohort"
+	"cohort.example/cohort"
 )
 
 const numTrain, batch, pixels = 1437, 50, 64
