@@ -54,11 +54,11 @@ private[cohort] object Arrays {
 
   def loadBytes(bytes: Array[Byte], context: Context): Vector[(String, Option[NDArray])] = {
     val data = java.nio.ByteBuffer.wrap(Native.needed(bytes, "bytes"))
-    take(Native.long(cohort_arrays_load_memory(data, bytes.length, Context.struct(context), _)))
+    take(Native.created(cohort_arrays_load_memory(data, bytes.length, Context.struct(context), _)))
   }
 
   def load(path: String, context: Context): Vector[(String, Option[NDArray])] =
-    take(Native.long(cohort_arrays_load(Native.in(path, "fname"), Context.struct(context), _)))
+    take(Native.created(cohort_arrays_load(Native.in(path, "fname"), Context.struct(context), _)))
 }
 
 /** Operators as methods that the registry resolves, not the compiler: an unknown one throws [[UnknownNameException]].

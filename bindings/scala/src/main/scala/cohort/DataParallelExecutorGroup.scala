@@ -78,13 +78,13 @@ final class DataParallelExecutorGroup private[cohort] (
     else
       withDescs(dataShapes, labelShapes) { (data, label) =>
         Handle.optional(Native.needed(sharedGroup, "sharedGroup").orNull) { shared =>
-          run(cohort_group_bind(_, data, label, shared, Native.bool(rebind)))
+          Garbage.withRoom(run(cohort_group_bind(_, data, label, shared, Native.bool(rebind))))
         }
       }
 
   /** Changes the shapes of the batch; parameters stay. On an error nothing changes. */
   def reshape(dataShapes: Seq[DataDesc], labelShapes: Option[Seq[DataDesc]]): Unit =
-    withDescs(dataShapes, labelShapes)((data, label) => run(cohort_group_reshape(_, data, label)))
+    withDescs(dataShapes, labelShapes)((data, label) => Garbage.withRoom(run(cohort_group_reshape(_, data, label))))
 
   private def withDescs(data: Seq[DataDesc], label: Option[Seq[DataDesc]])(body: (Long, Long) => Unit): Unit =
     Descs.of(Native.needed(data, "dataShapes"), "dataShapes") { first =>
@@ -298,7 +298,7 @@ object DataParallelExecutorGroup {
             options.shared_group = shared
             symbol.hold { net =>
               family.synchronized {
-                withGiven(options)(precision.during(options)(Native.long(cohort_group_create(net,
+                withGiven(options)(precision.during(options)(Native.bound(cohort_group_create(net,
                   Context.structs(contexts.toSeq), contexts.length, data, label, params,
                   if (paramNames == null) 0 else paramNames.length, Native.bool(forTraining), options, _))))
               }

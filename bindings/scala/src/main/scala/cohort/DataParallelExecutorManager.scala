@@ -124,7 +124,7 @@ final class DataParallelExecutorManager private[cohort] (
   def getOutputsMerged(): IndexedSeq[NDArray] = use { handle =>
     val outputs = GroupList.OUTPUTS
     Native.list(cohort_manager_num_arrays(handle, outputs, _))(i =>
-      new NDArray(Native.long(cohort_manager_merged(handle, outputs, i, _))))
+      new NDArray(Native.created(cohort_manager_merged(handle, outputs, i, _))))
   }
 
   /** Sets states of the current group: the devices' arrays for each state, or one number for all. */
@@ -262,7 +262,7 @@ object DataParallelExecutorManager {
       val made = Descs.of(firstAxis(dataShapes), "dataShapes") { data =>
         Descs.of(firstAxis(labelShapes), "labelShapes") { label =>
           symbol.hold { net =>
-            Native.long(cohort_manager_create(net, Context.structs(contexts.toSeq), contexts.length, batchSize, data,
+            Native.bound(cohort_manager_create(net, Context.structs(contexts.toSeq), contexts.length, batchSize, data,
               label, params,
               if (paramNames == null) 0 else paramNames.length, options, _))
           }

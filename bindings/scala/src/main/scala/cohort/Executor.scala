@@ -188,7 +188,7 @@ final class Executor private[cohort] (address: Long, family: Family)
     options.partial_shaping = Native.bool(partialShaping)
     options.allow_up_sizing = Native.bool(allowUpSizing)
     Descs.known(shapes, Map.empty) { known =>
-      new Executor(use(handle => Native.long(cohort_executor_reshape(handle, known, options, _))), family)
+      new Executor(use(handle => Native.bound(cohort_executor_reshape(handle, known, options, _))), family)
     }
   }
 
@@ -248,7 +248,7 @@ object Executor {
         Arrays.of(Nil, "pool") { pool =>
           if (sharedArgNames.nonEmpty) options.shared_data = pool // without a pool the library ignores the names
           Descs.known(shapes, types) { known =>
-            Native.long(cohort_executor_simple_bind(net, Context.struct(ctx), known, options, _))
+            Native.bound(cohort_executor_simple_bind(net, Context.struct(ctx), known, options, _))
           }
         }
       }
@@ -288,7 +288,7 @@ object Executor {
         Handle.addresses(grads, "argsGrad", nulls = true) { grads =>
           Handle.addresses(aux, "auxStates") { aux =>
             symbol.hold { net =>
-              Native.long(cohort_executor_bind(net, Context.struct(ctx), args, args.length, grads, codes, aux,
+              Native.bound(cohort_executor_bind(net, Context.struct(ctx), args, args.length, grads, codes, aux,
                 aux.length, options, _))
             }
           }

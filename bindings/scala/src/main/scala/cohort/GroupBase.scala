@@ -56,7 +56,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
 
   private[cohort] def merged(list: Int): Vector[NDArray] = use { handle =>
     Native.list(cohort_group_num_arrays(handle, list, _)) { i =>
-      new NDArray(Native.long(cohort_group_merged(handle, list, i, _)))
+      new NDArray(Native.created(cohort_group_merged(handle, list, i, _)))
     }
   }
 
@@ -172,7 +172,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
   /** The means over the devices as new arrays: parameters and auxiliary states. */
   def copyParams(): (Map[String, NDArray], Map[String, NDArray]) = {
     val args, aux = new Array[Long](1)
-    run(cohort_group_copy_params(_, args, aux))
+    Garbage.withRoom(run(cohort_group_copy_params(_, args, aux)))
     (Arrays.named(args(0)), Arrays.named(aux(0)))
   }
 

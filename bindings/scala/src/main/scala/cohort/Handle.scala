@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package cohort
 
-import java.lang.ref.Cleaner
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
 import scala.collection.mutable
@@ -12,7 +11,7 @@ private[cohort] trait Closing {
   def run(): Unit
 }
 
-/** A resource that is freed once: after close() and after the last call that uses it. A Cleaner runs it, too. */
+/** A resource that is freed once: after close() and after the last call that uses it. [[Garbage]] runs it, too. */
 private[cohort] final class Cell(val address: Long, release: Long => Unit) extends Runnable with Closing {
   private val uses = new AtomicInteger(1) // the number of calls that use it, plus one for the owner
   private val closed = new AtomicBoolean
@@ -64,7 +63,7 @@ private[cohort] final class Family {
 abstract class Handle private[cohort] (address: Long, release: Long => Unit, private[cohort] val family: Family)
     extends AutoCloseable {
   private[cohort] val cell = new Cell(address, release)
-  Handle.cleaner.register(this, cell)
+  Garbage.watch(this, cell)
   Scope.note(cell)
 
   /** Whether it has been closed. */
@@ -98,8 +97,6 @@ abstract class Handle private[cohort] (address: Long, release: Long => Unit, pri
 }
 
 private[cohort] object Handle {
-  val cleaner: Cleaner = Cleaner.create()
-
   /** Addresses of a list for the duration of a call; null stands for no array. */
   def addresses[A](handles: Iterable[Handle], what: String, nulls: Boolean = false)(call: Array[Long] => A): A = {
     val list = Native.needed(handles, what).toArray

@@ -27,9 +27,11 @@ object Model {
       : (Symbol, Map[String, NDArray], Map[String, NDArray]) = {
     val symbol, args, aux = new Array[Long](1)
     Native.in(prefix, "prefix")
-    Native.check(
-      if (mapFile) cohort_checkpoint_map(prefix, epoch, symbol, args, aux)
-      else cohort_checkpoint_load(prefix, epoch, symbol, args, aux))
+    Garbage.withRoom {
+      Native.check(
+        if (mapFile) cohort_checkpoint_map(prefix, epoch, symbol, args, aux)
+        else cohort_checkpoint_load(prefix, epoch, symbol, args, aux))
+    }
     (new Symbol(symbol(0)), Arrays.named(args(0)), Arrays.named(aux(0)))
   }
 }

@@ -24,8 +24,10 @@ import cohort.DType.DType
 final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
     extends Handle(address, cohort_ndarray_free, new Family)
     with Arithmetic[NDArray] {
+  Garbage.count(address)
+
   private def made(call: (Long, Array[Long]) => Long): NDArray =
-    new NDArray(use(handle => Native.long(out => call(handle, out))), kept)
+    new NDArray(use(handle => Native.created(call(handle, _))), kept)
 
   // ---- what it is
 
@@ -204,7 +206,7 @@ object NDArray {
 
   private def made(shape: Shape)(call: (Array[Long], Int, Array[Long]) => Long): NDArray = {
     val lengths = Native.needed(shape, "shape").longs
-    new NDArray(Native.long(call(lengths, lengths.length, _)))
+    new NDArray(Native.created(call(lengths, lengths.length, _)))
   }
 
   def zeros(shape: Shape, ctx: Context = null, dtype: DType = DType.Float32): NDArray =
@@ -270,7 +272,7 @@ object NDArray {
   /** Arrays joined along an axis. */
   def concatenate(arrays: Seq[NDArray], axis: Int = 0): NDArray =
     new NDArray(Handle.addresses(arrays, "arrays") { list =>
-      Native.long(cohort_ndarray_concat(list, list.length, axis, _))
+      Native.created(cohort_ndarray_concat(list, list.length, axis, _))
     })
 
   /** Writes arrays by name, like MXNet's nd.save. */
@@ -336,7 +338,7 @@ object nd extends Operators[NDArray] {
       attrs: Seq[(String, Any)],
       given: Seq[NDArray]): Vector[NDArray] =
     applied(op, inputs, attrs, given) { (pairs, list, targets, options) =>
-      Native.long(cohort_operator_invoke(Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length,
+      Native.created(cohort_operator_invoke(Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length,
         targets, if (targets == null) 0 else targets.length, options, _))
     }
 

@@ -4,7 +4,7 @@ package cohort
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 import java.util.concurrent.atomic.AtomicLong
-import java.lang.ref.WeakReference
+import java.lang.ref.{Cleaner, WeakReference}
 
 import com.sun.jna.{Memory, Pointer, StringArray}
 
@@ -68,6 +68,16 @@ private[cohort] object Native {
     val out = new Array[Long](1)
     check(call(out))
     out(0)
+  }
+
+  /** A handle on new arrays. */
+  def created(call: Array[Long] => Long): Long = Garbage.withRoom(long(call))
+
+  /** A handle on an object that has arrays of its own. */
+  def bound(call: Array[Long] => Long): Long = {
+    val made = created(call)
+    Garbage.ask()
+    made
   }
 
   def int(call: Array[Int] => Long): Int = {
@@ -187,12 +197,13 @@ private[cohort] object Native {
     private[Native] val numbers = new AtomicLong
     // Weak references: the owner of a function may itself hold the object the function is given to; both must be
     // collectable.
+    private val cleaner = Cleaner.create()
     private val table = new ConcurrentHashMap[java.lang.Long, WeakReference[Callback]]
 
     private[Native] def add(callback: Callback): Unit = {
       val number = callback.number
       table.put(number, new WeakReference(callback))
-      Handle.cleaner.register(callback, new Removal(number))
+      cleaner.register(callback, new Removal(number))
     }
 
     private final class Removal(number: Long) extends Runnable {

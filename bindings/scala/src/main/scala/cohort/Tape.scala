@@ -32,7 +32,7 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
   def invoke(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): IndexedSeq[NDArray] =
     nd.applied(op, inputs, attrs, Nil) { (pairs, list, targets, options) =>
       useInside { handle =>
-        Native.long(cohort_tape_invoke(handle, Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length,
+        Native.created(cohort_tape_invoke(handle, Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length,
           targets, if (targets == null) 0 else targets.length, options, _))
       }
     }

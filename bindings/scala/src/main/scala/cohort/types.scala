@@ -67,6 +67,7 @@ object Context {
     for ((one, context) <- list.zip(contexts)) {
       val struct = one.asInstanceOf[Structs.Context]
       struct.device_type = Native.needed(context, "context").code
+      Garbage.name(context)
       struct.device_id = context.deviceId
       struct.write()
     }
