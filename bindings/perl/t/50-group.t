@@ -68,7 +68,34 @@ test 'training that is saved goes on with the same bits' => sub {
     fails { group(strict_names => 1, fixed_param_names => ['fc_wieght']) } 'name', qr/nearest name is 'fc_weight'/;
     my $stops = group(stop_if_not_finite => 1);
     $stops->init_params(mx->init->Xavier(seed => 3));
-    fails { $stops->forward(batch([nd([map { [9**9**9, 1, 2, 3] } 1 .. 5])], [nd([0 .. 4])]), 0) } 'execution', qr/'fc_output'/;
+    my $infinite = batch([nd([map { [9**9**9, 1, 2, 3] } 1 .. 5])], [nd([0 .. 4])]);
+    fails { $stops->forward($infinite, 0) } 'execution', qr/'fc_output'/;
+    my $watched = group();
+    $watched->init_params(mx->init->Xavier(seed => 3));
+    $watched->forward($infinite, 0);
+    my $monitor = mx->mon->new(interval => 1, pattern => 'nothing', stop_if_not_finite => 1);
+    $monitor->install($watched);
+    $monitor->tic;
+    fails { $watched->forward($infinite, 0); $watched->wait } 'execution', qr/'fc_output'/;
+};
+
+test 'a random state is read and set' => sub {
+    my $drop = mx->sym->Dropout(mx->sym->Variable('data'), name => 'drop');
+    my $group = group(symbol => $drop, label_shapes => undef, param_names => []);
+    my $batch = batch([nd([map { [1, 1, 1, 1] } 1 .. 5])]);
+    my $exec = $drop->simple_bind(data => [8, 8]);
+    $exec->arg_dict->{data}->set([map { [(1) x 8] } 1 .. 8]);
+    for (
+        [$group, sub { $group->forward($batch, 1); $group->get_outputs->[0]->aslist }],
+        [$exec, sub { $exec->forward(1)->[0]->aslist }],
+    ) {
+        my ($object, $draw) = @$_;
+        my $state = $object->random_state;
+        my @drawn = map { $object->set_random_state($state); $draw->() } 1 .. 2;
+        is_deeply(@drawn);
+        fails { $object->set_random_state(substr $state, 1) } 'format', qr/./;
+        fails { $object->set_random_state("\x{263a}") } 'invalid_argument', qr/bytes/;
+    }
 };
 
 test 'a network trains over two devices' => sub {

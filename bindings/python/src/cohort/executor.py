@@ -14,6 +14,8 @@ from ._library import (
     Callback,
     Family,
     Handle,
+    bytes_from,
+    bytes_of,
     codes,
     describe,
     from_text,
@@ -370,6 +372,14 @@ class Executor(Handle):
                 functions = lib.cohort_executor_num_arrays, lib.cohort_executor_name
                 self._kept_names[which] = list_of_names(*functions, self.handle, which)
             return self._kept_names[which]
+
+    def get_random_state(self) -> bytes:
+        """Which numbers random operators draw next."""
+        return bytes_from(self, lib.cohort_executor_random_state)
+
+    def set_random_state(self, state: bytes) -> None:
+        """Sets the result of :meth:`get_random_state`: random operators draw the same numbers again."""
+        self._call(lib.cohort_executor_set_random_state, *bytes_of(state, "state"))
 
     def copy_params_from(self, arg_params: Any, aux_params: Any = None, allow_extra_params: bool = False) -> None:
         """Copies parameters in by name. All are checked first: on an error nothing is copied."""

@@ -427,6 +427,7 @@ class DataParallelExecutorGroup(GroupBase):
         return bytes_from(self, lib.cohort_group_random_state)
 
     def set_random_state(self, state: bytes) -> None:
+        """Sets the result of :meth:`get_random_state`: random operators draw the same numbers again."""
         self._call(lib.cohort_group_set_random_state, *bytes_of(state, "state"))
 
     # ---- shapes and slices

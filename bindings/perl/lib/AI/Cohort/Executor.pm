@@ -215,6 +215,8 @@ sub backward {
     return;
 }
 
+sub random_state { AI::Cohort::FFI::_bytes_from(\&cohort_executor_random_state, $_[0]{handle}) }
+sub set_random_state { AI::Cohort::FFI::_bytes_to(\&cohort_executor_set_random_state, $_[0]{handle}, $_[1], 'random_state') }
 sub wait { cohort_executor_wait($_[0]{handle}) }
 
 # The function is called with name and array during a pass; undef removes it.
@@ -394,6 +396,10 @@ The same by name. An error if two have the same name.
 
 Copies parameters in by name. All are checked first: on an error nothing is copied. Unknown names are errors, unless
 C<$allow_extra>.
+
+=head2 random_state, set_random_state($bytes)
+
+The state of the random operators, which numbers they draw next, as a string of bytes. Set again, they draw the same numbers.
 
 =head1 WHAT AN EXECUTOR IS
 

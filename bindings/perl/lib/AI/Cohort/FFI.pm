@@ -297,6 +297,23 @@ sub list_of_names {
     return [map { $at->(@arguments, $_, \my $name); $name } 0 .. $num - 1];
 }
 
+# The string of bytes that a call writes, which is asked for their number first.
+sub _bytes_from {
+    my ($function, $handle) = @_;
+    $function->($handle, undef, 0, \my $bytes);
+    my $memory = "\0" x $bytes;
+    $function->($handle, scalar_to_pointer($memory), $bytes, undef);
+    return $memory;
+}
+
+# Gives a string of bytes to a call.
+sub _bytes_to {
+    my ($function, $handle, $memory, $what) = @_;
+    invalid("set_$what: expected a string of bytes", $what) if !defined $memory || ref $memory || !utf8::downgrade($memory, 1);
+    $function->($handle, scalar_to_pointer($memory), length $memory);
+    return;
+}
+
 # ---- callbacks -----------------------------------------------------------------------------------------------------
 
 # One C function for each kind of callback, which lives as long as the process. Its user_data is a number that finds the Perl

@@ -14,7 +14,7 @@ sub free_handle { cohort_monitor_free($_[1]) }
 sub new {
     my ($class, @given) = @_;
     unshift @given, 'interval' if @given % 2;
-    my %given = settings_of('monitor', [qw(interval stat_func pattern sort monitor_all logger)], @given);
+    my %given = settings_of('monitor', [qw(interval stat_func pattern sort monitor_all logger stop_if_not_finite)], @given);
     invalid('monitor: interval is missing', 'interval') unless defined $given{interval};
     my $self = bless {interval => $given{interval}, pattern => $given{pattern} // '.*', logger => $given{logger}}, $class;
     my $pattern = eval {qr/$self->{pattern}/};
@@ -31,6 +31,7 @@ sub new {
         all_in_toc => 1,
         sort => $given{sort} ? 1 : 0,
         monitor_all => $given{monitor_all} ? 1 : 0,
+        stop_if_not_finite => $given{stop_if_not_finite} ? 1 : 0,
         statistic => $statistic,
         statistic_user_data => $self->{statistic_id},
     );
@@ -151,6 +152,10 @@ the root of the size. If it dies, the pass or C<toc> dies with the same error.
 =item monitor_all
 
 1: the inputs of operators, too. Default 0.
+
+=item stop_if_not_finite
+
+1: a pass dies at the first output or gradient with an infinity or a NaN, whatever the pattern says; the error names it. Default 0.
 
 =item logger
 

@@ -4,7 +4,6 @@ use strict;
 use warnings;
 use AI::Cohort::FFI;
 use AI::Cohort::Executor;
-use FFI::Platypus::Buffer qw(scalar_to_pointer);
 
 our @ISA = ('AI::Cohort::Handle');
 
@@ -80,22 +79,11 @@ sub update {
 sub save_states { cohort_optimizer_save_states($_[0]{handle}, $_[1]) }
 sub load_states { cohort_optimizer_load_states($_[0]{handle}, $_[1]) }
 
-sub states {
-    my ($self) = @_;
-    cohort_optimizer_save_states_memory($self->{handle}, undef, 0, \my $bytes);
-    my $memory = "\0" x $bytes;
-    cohort_optimizer_save_states_memory($self->{handle}, scalar_to_pointer($memory), $bytes, undef);
-    return $memory;
-}
+sub states { AI::Cohort::FFI::_bytes_from(\&cohort_optimizer_save_states_memory, $_[0]{handle}) }
 
 sub loss_scale { AI::Cohort::Executor::_loss_scale_from(\&cohort_optimizer_loss_scale, $_[0]{handle}) }
 
-sub set_states {
-    my ($self, $memory) = @_;
-    invalid('set_states: expected a string of bytes', 'states') if !defined $memory || ref $memory || !utf8::downgrade($memory, 1);
-    cohort_optimizer_load_states_memory($self->{handle}, scalar_to_pointer($memory), length $memory);
-    return;
-}
+sub set_states { AI::Cohort::FFI::_bytes_to(\&cohort_optimizer_load_states_memory, $_[0]{handle}, $_[1], 'states') }
 
 1;
 

@@ -346,6 +346,9 @@ sub resume {
     return;
 }
 
+sub random_state { AI::Cohort::FFI::_bytes_from(\&cohort_group_random_state, $_[0]{handle}) }
+sub set_random_state { AI::Cohort::FFI::_bytes_to(\&cohort_group_set_random_state, $_[0]{handle}, $_[1], 'random_state') }
+
 sub wait { cohort_group_wait($_[0]{handle}) }
 
 # ---- outputs ---------------------------------------------------------------------------------------------------------

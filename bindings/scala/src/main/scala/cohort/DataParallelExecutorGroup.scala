@@ -196,6 +196,7 @@ object DataParallelExecutorGroup {
     private var inputTypes = Map.empty[String, DType]
     private var fixedParamNames = Set.empty[String]
     private var strictNames = false
+    private var stopIfNotFinite = false
     private var gradReq: GradReq = null
     private var stateNames = IndexedSeq.empty[String]
     private var rounding = Rounding.HalfUp
@@ -238,6 +239,9 @@ object DataParallelExecutorGroup {
 
     /** Whether names of parameters, requests and input types that would be ignored with a warning are errors. */
     def setStrictNames(strictNames: Boolean): Builder = set { this.strictNames = strictNames }
+
+    /** Whether a pass fails at the first output or gradient with an infinity or a NaN; the error names it. */
+    def setStopIfNotFinite(stopIfNotFinite: Boolean): Builder = set { this.stopIfNotFinite = stopIfNotFinite }
 
     /** Requests by name, over "write" for parameters, and for data with `setInputsNeedGrad`. */
     def setGradReq(gradReq: Map[String, String]): Builder =
@@ -336,6 +340,7 @@ object DataParallelExecutorGroup {
       options.fixed_param_names = Native.texts(fixedParamNames, "fixedParamNames")
       options.num_fixed_param_names = fixedParamNames.size
       options.strict_names = Native.bool(strictNames)
+      options.stop_if_not_finite = Native.bool(stopIfNotFinite)
       val (word, list, names, num) = Fields.gradReq(gradReq)
       options.grad_req = word
       options.grad_req_list = list

@@ -182,6 +182,13 @@ final class Executor private[cohort] (address: Long, family: Family)
       run(cohort_executor_set_monitor(_, function, number, Native.bool(monitorAll)))
     }
 
+  /** The state of the random operators: which numbers they draw next. */
+  def getRandomState: Array[Byte] = use(handle => Native.bytes(cohort_executor_random_state(handle, _, _, _)))
+
+  /** Sets the result of `getRandomState`: they draw the same numbers again. */
+  def setRandomState(state: Array[Byte]): Unit =
+    run(cohort_executor_set_random_state(_, java.nio.ByteBuffer.wrap(Native.needed(state, "state")), state.length))
+
   /** An executor for other shapes that shares this one's memory. */
   def reshape(partialShaping: Boolean = false, allowUpSizing: Boolean = false, shapes: Map[String, Shape]): Executor = {
     val options = Fields.sized(new Structs.ReshapeOptions)(cohort_reshape_options_init)

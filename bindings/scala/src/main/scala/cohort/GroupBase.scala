@@ -199,6 +199,13 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
     use(handle => optimizer.use(rule => Native.check(cohort_group_resume(handle, rule))))
   }
 
+  /** The state of the random operators: which numbers they draw next. */
+  def getRandomState: Array[Byte] = use(handle => Native.bytes(cohort_group_random_state(handle, _, _, _)))
+
+  /** Sets the result of `getRandomState`: they draw the same numbers again. */
+  def setRandomState(state: Array[Byte]): Unit =
+    run(cohort_group_set_random_state(_, java.nio.ByteBuffer.wrap(Native.needed(state, "state")), state.length))
+
   // ---- what it is
 
   /** Calls a function with each output of each operator on every device; null removes it. */

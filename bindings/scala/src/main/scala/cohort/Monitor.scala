@@ -10,7 +10,8 @@ import cohort.abi.CohortNdarray.cohort_ndarray_share
 import cohort.abi.Structs
 
 /** Reports a statistic of each array whose name matches from its start, every `interval` batches: `tic` before a
-  * batch, `toc` after it. The default of `statFunc` is the norm divided by the root of the size.
+  * batch, `toc` after it. The default of `statFunc` is the norm divided by the root of the size. With `stopIfNotFinite` a
+  * pass fails at the first output or gradient with an infinity or a NaN, whatever the pattern says; the error names it.
   */
 final class Monitor private (address: Long, family: Family) extends Handle(address, cohort_monitor_free, family) {
   private def this(made: (Long, Family)) = this(made._1, made._2)
@@ -20,7 +21,9 @@ final class Monitor private (address: Long, family: Family) extends Handle(addre
       statFunc: NDArray => NDArray = null,
       pattern: String = ".*",
       sort: Boolean = false,
-      monitorAll: Boolean = false) = this(Monitor.made(interval, statFunc, pattern, sort, monitorAll))
+      monitorAll: Boolean = false,
+      stopIfNotFinite: Boolean = false) =
+    this(Monitor.made(interval, statFunc, pattern, sort, monitorAll, stopIfNotFinite))
 
   def install(executor: Executor): Unit = installOn(executor, cohort_monitor_install_on_executor)
   def install(group: GroupBase): Unit = installOn(group, cohort_monitor_install_on_group)
@@ -49,12 +52,18 @@ final class Monitor private (address: Long, family: Family) extends Handle(addre
 }
 
 object Monitor {
-  private def made(interval: Int, statFunc: NDArray => NDArray, pattern: String, sort: Boolean, monitorAll: Boolean)
-      : (Long, Family) = {
+  private def made(
+      interval: Int,
+      statFunc: NDArray => NDArray,
+      pattern: String,
+      sort: Boolean,
+      monitorAll: Boolean,
+      stopIfNotFinite: Boolean): (Long, Family) = {
     val family = new Family
     val options = Fields.sized(new Structs.MonitorOptions)(cohort_monitor_options_init)
     options.sort = Native.bool(sort)
     options.monitor_all = Native.bool(monitorAll)
+    options.stop_if_not_finite = Native.bool(stopIfNotFinite)
     if (Native.needed(pattern, "pattern") != ".*") {
       val compiled =
         try java.util.regex.Pattern.compile(pattern)

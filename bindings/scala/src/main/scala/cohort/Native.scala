@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package cohort
 
+import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 import java.util.concurrent.atomic.AtomicLong
@@ -90,6 +91,13 @@ private[cohort] object Native {
     val out = new Array[Double](1)
     check(call(out))
     out(0)
+  }
+
+  /** The bytes that a call writes, which is asked for their number first. */
+  def bytes(call: (ByteBuffer, Long, Array[Long]) => Long): Array[Byte] = {
+    val found = new Array[Byte](size(call(null, 0, _)))
+    check(call(ByteBuffer.wrap(found), found.length, new Array[Long](1)))
+    found
   }
 
   def text(call: Array[Long] => Long): String = textAt(long(call))

@@ -174,12 +174,8 @@ final class Optimizer private[cohort] (address: Long) extends Handle(address, co
     LossScales.of((scale, good, skipped) => run(cohort_optimizer_loss_scale(_, scale, good, skipped)))
 
   /** States and counts, from which training can be resumed. */
-  def getStates: Array[Byte] = use { handle =>
-    val size = Native.size(cohort_optimizer_save_states_memory(handle, null, 0, _))
-    val bytes = new Array[Byte](size)
-    Native.check(cohort_optimizer_save_states_memory(handle, java.nio.ByteBuffer.wrap(bytes), size, new Array[Long](1)))
-    bytes
-  }
+  def getStates: Array[Byte] =
+    use(handle => Native.bytes(cohort_optimizer_save_states_memory(handle, _, _, _)))
 
   def setStates(states: Array[Byte]): Unit =
     run(cohort_optimizer_load_states_memory(_, java.nio.ByteBuffer.wrap(Native.needed(states, "states")), states.length))

@@ -74,6 +74,48 @@ final class TrainingTest extends Case {
     Assert.assertEquals(bits(whole), bits(rest))
   }
 
+  @Test def `a group takes no wrong names and stops at numbers that are not finite`(): Unit = {
+    def builder = new DataParallelExecutorGroup.Builder(linear(), two, Vector("fc_weight"))
+      .setDataShapes(Vector(DataDesc("data", Shape(4, 2))))
+    refused(classOf[UnknownNameException], "'fc_weight'")(builder.setFixedParamNames(Set("fc_wieght")).setStrictNames(true).build())
+    val wrong = DataBatch(Vector(array(Shape(4, 2))(1, Float.PositiveInfinity, 1, 1, 1, 1, 1, 1)))
+    def run(group: DataParallelExecutorGroup): Unit = {
+      group.forward(wrong, isTrain = Some(false))
+      group.waitToFinish()
+    }
+    val (stops, watched) = (builder.setStopIfNotFinite(true).build(), builder.build())
+    for (group <- Seq(stops, watched)) group.setParams(Map("fc_weight" -> NDArray.ones(Shape(1, 2))), null)
+    refused(classOf[ExecutionException], "fc_output")(run(stops))
+    run(watched)
+    val monitor = new Monitor(1, pattern = "nothing", stopIfNotFinite = true)
+    monitor.install(watched)
+    monitor.tic()
+    refused(classOf[ExecutionException], "fc_output")(run(watched))
+  }
+
+  @Test def `a random state is read and set`(): Unit = {
+    val drop = sym.Dropout(Symbol.Variable("data"), name = "drop")
+    val group = new DataParallelExecutorGroup.Builder(drop, two, Vector.empty)
+      .setDataShapes(Vector(DataDesc("data", Shape(4, 2))))
+      .build()
+    val state = group.getRandomState
+    def draw() = {
+      group.setRandomState(state)
+      group.forward(DataBatch(Vector(NDArray.ones(Shape(4, 2)))), isTrain = Some(true))
+      group.getOutputs()(0)(0).toArray.toSeq
+    }
+    equal(draw(), draw())
+    refused(classOf[FormatException])(group.setRandomState(state.tail))
+    val executor = drop.simpleBind(shapes = Map("data" -> Shape(8, 8)), gradReq = "null")
+    val before = executor.getRandomState
+    def drawn() = {
+      executor.setRandomState(before)
+      executor.forward(isTrain = true, Map("data" -> NDArray.ones(Shape(8, 8))))
+      executor.outputs(0).toArray.toSeq
+    }
+    equal(drawn(), drawn())
+  }
+
   @Test def `cheap values are made again`(): Unit = {
     val net = Seq("a", "b", "c").foldLeft(Symbol.Variable("data")) { (below, name) =>
       sym.LeakyReLU(sym.FullyConnected(below, num_hidden = 8, no_bias = true, name = name), act_type = "gelu")
