@@ -16,9 +16,9 @@ from cohort import NDArrayIter, Predictor, cpu, nd, sym
 from support import ROOT, Case, linear, mlp
 
 
-def digits():
-    path = os.path.join(ROOT, "bindings", "python", "examples", "train_digits.py")
-    spec = importlib.util.spec_from_file_location("train_digits", path)
+def digits(name="train_digits"):
+    path = os.path.join(ROOT, "bindings", "python", "examples", name + ".py")
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return path, module
@@ -48,6 +48,16 @@ class Training(Case):
         self.assertGreater(accuracy, 0.95)
         self.assertIn("epoch 1: ", said.getvalue())
         self.assertIn(f"test accuracy: {accuracy:.4f}", said.getvalue())
+
+    def test_a_checkpoint_of_mxnet_is_fine_tuned_and_a_stop_changes_no_bit(self):
+        golden = os.path.join(ROOT, "tests", "golden", "group", "lenet_2dev")
+        said = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(said):
+            for name, to in ("symbol.json", "net-symbol.json"), ("init.params", "net-0007.params"):
+                shutil.copy(os.path.join(golden, name), os.path.join(folder, to))
+            accuracy, same = digits("fine_tune")[1].main([os.path.join(folder, "net"), "7", "--out", folder])
+        self.assertGreater(accuracy, 0.85)
+        self.assertTrue(same, said.getvalue())
 
     def test_training_that_is_saved_goes_on_with_the_same_bits(self):
         net = sym.Dropout(
@@ -119,6 +129,12 @@ class Training(Case):
         with self.assertRaises(cohort.FormatError):
             group.set_random_state(state[:-1])
         group.close()
+        executor = sym.Dropout(sym.Variable("data"), name="drop").simple_bind(cpu(), data=(8, 8))
+        state, drawn = executor.get_random_state(), []
+        for _ in range(2):
+            executor.set_random_state(state)
+            drawn.append(executor.forward(True, data=np.ones((8, 8)))[0].asnumpy())
+        np.testing.assert_array_equal(drawn[0], drawn[1])
 
     def test_the_digits_are_learnt_as_well_in_bfloat16(self):
         _, module = digits()

@@ -9,6 +9,10 @@ use support::*;
 #[path = "../examples/train_digits.rs"]
 mod train_digits;
 
+#[allow(dead_code)]
+#[path = "../examples/fine_tune.rs"]
+mod fine_tune;
+
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
 
 fn folder(name: &str) -> std::path::PathBuf {
@@ -37,6 +41,17 @@ fn checkpoint(name: &str) -> (std::path::PathBuf, String) {
     std::fs::copy(format!("{}/init.params", golden), here.join("net-0007.params")).unwrap();
     let prefix = here.join("net").to_str().unwrap().to_string();
     (here, prefix)
+}
+
+#[test]
+fn a_checkpoint_of_mxnet_is_fine_tuned_and_a_stop_changes_no_bit() {
+    case(|| {
+        let (here, prefix) = checkpoint("fine_tune");
+        let digits = format!("{}/examples/data/digits.params", ROOT);
+        let (accuracy, same) = fine_tune::fine_tune(&digits, &prefix, 7, 6, &here).unwrap();
+        assert!(accuracy > 0.85 && same, "accuracy {}, the same bits: {}", accuracy, same);
+        std::fs::remove_dir_all(here).unwrap();
+    });
 }
 
 fn image(seed: usize) -> NDArray {
