@@ -10,6 +10,8 @@ import pkgutil
 import tempfile
 import unittest
 
+import numpy as np
+
 import cohort
 from support import ROOT, Case
 from test_training import digits
@@ -36,6 +38,18 @@ class Documentation(Case):
             finally:
                 os.chdir(before)
         self.holds(found, said)
+
+    def test_the_attributes_of_progress_and_of_a_result_are_in_their_help(self):
+        seen = []
+        data = cohort.NDArrayIter(np.ones((2, 1)), np.zeros(2), batch_size=2)
+        net = cohort.sym.SoftmaxOutput(
+            cohort.sym.FullyConnected(cohort.sym.Variable("data"), num_hidden=2), name="softmax"
+        )
+        with cohort.fit(net, data, callbacks=[seen.append]) as fitted:
+            for one in seen[0], fitted:
+                for name in vars(one):
+                    self.assertRegex(type(one).__doc__, rf"\n        {name}: \w")
+        del seen[:]
 
     def test_the_examples_of_the_classes_run(self):
         attempted = 0

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 from ctypes import byref, c_double
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
+from . import _mxnet_states
 from ._library import (
     Handle,
     attributes,
@@ -21,6 +23,7 @@ from ._library import (
     to_size,
     to_text,
 )
+from .errors import InvalidArgumentError
 from .ndarray import NDArray
 from .precision import LossScale, loss_scale_of
 from .symbol import Symbol
@@ -91,14 +94,48 @@ class Optimizer(Handle):
         :meth:`DataParallelExecutorGroup.resume`."""
         return bytes_from(self, lib.cohort_optimizer_save_states_memory)
 
-    def set_states(self, states: bytes) -> None:
+    def set_states(self, states: bytes, param_names: Optional[Sequence[str]] = None, num_copies: int = 1) -> None:
+        """Sets the result of :meth:`get_states`, or the contents of a file of MXNet's: see :meth:`load_states`."""
+        if isinstance(states, (bytes, bytearray)) and _mxnet_states.is_pickle(states):
+            self._set_pickled(bytes(states), param_names, num_copies, "states")
+            return
+        _refuse_names(param_names)
         self._call(lib.cohort_optimizer_load_states_memory, *bytes_of(states, "states"))
 
     def save_states(self, fname: Any) -> None:
+        """Writes the result of :meth:`get_states` to a file."""
         self._call(lib.cohort_optimizer_save_states, to_path(fname, "fname"))
 
-    def load_states(self, fname: Any) -> None:
-        self._call(lib.cohort_optimizer_load_states, to_path(fname, "fname"))
+    def load_states(self, fname: Any, param_names: Optional[Sequence[str]] = None, num_copies: int = 1) -> None:
+        """Reads a file that :meth:`save_states` wrote, or a ``.states`` file of MXNet's: a pickle, of which arrays, numbers
+        and names are read and nothing is run.
+
+        MXNet's files may number the parameters: ``param_names`` are then their names in MXNet's order, and
+        ``num_copies`` the number of devices, if each has states of its own. MXNet saves the number of updates with
+        ``dump_optimizer`` only. Without it parameters have had ``begin_num_update`` updates, here as there.
+        """
+        path = to_path(fname, "fname")
+        try:
+            with open(path, "rb") as file:
+                is_pickle = _mxnet_states.is_pickle(file.read(1))
+                data = file.read() if is_pickle else b""
+        except OSError:
+            is_pickle = False  # the library says why
+        if is_pickle:
+            self._set_pickled(b"\x80" + data, param_names, num_copies, os.fsdecode(path))
+            return
+        _refuse_names(param_names)
+        self._call(lib.cohort_optimizer_load_states, path)
+
+    def _set_pickled(self, data: bytes, param_names: Any, num_copies: Any, source: str) -> None:
+        begin = int(self.get("begin_num_update"))
+        states = _mxnet_states.convert(data, self.get_states(), begin, param_names, num_copies, source)
+        self._call(lib.cohort_optimizer_load_states_memory, states, len(states))
+
+
+def _refuse_names(param_names: Any) -> None:
+    if param_names is not None:
+        raise InvalidArgumentError("param_names: these states have the names of their parameters", "param_names")
 
 
 def create(name: Any, lr_schedule: Optional[Mapping[str, Any]] = None, **kwargs: Any) -> Optimizer:

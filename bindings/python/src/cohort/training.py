@@ -20,17 +20,29 @@ from .symbol import Symbol
 
 
 class Progress:
-    """The argument of callbacks. ``stop()`` ends training after the current batch."""
+    """The argument of callbacks.
+
+    Attributes:
+        group: the :class:`DataParallelExecutorGroup` that is trained
+        optimizer: the :class:`Optimizer` that updates it
+        num_epoch: the number of epochs asked for
+        epoch: the present one, from 0
+        batch: the present one of this epoch, from 0
+        train: metrics of the training data by name; of this epoch at its end, until then of the epoch before
+        eval: metrics of the evaluation data by name, at the end of an epoch
+        stopped: whether :meth:`stop` was called
+    """
 
     def __init__(self, group: DataParallelExecutorGroup, optimizer: Optimizer, num_epoch: int) -> None:
         self.group, self.optimizer, self.num_epoch = group, optimizer, num_epoch
-        self.epoch = 0  # from 0
-        self.batch = 0  # from 0, in this epoch
-        self.train: Dict[str, float] = {}  # metrics of this epoch so far
-        self.eval: Dict[str, float] = {}  # of the evaluation data, at the end of an epoch
+        self.epoch = 0
+        self.batch = 0
+        self.train: Dict[str, float] = {}
+        self.eval: Dict[str, float] = {}
         self.stopped = False
 
     def stop(self) -> None:
+        """Ends training after the current batch."""
         self.stopped = True
 
 
@@ -45,15 +57,23 @@ class Callback:
 
 
 class Fitted:
-    """The result of training: parameters, metrics of each epoch, and the group, which can be trained further."""
+    """The result of training. It is closed with ``close()``, or at the end of ``with``.
+
+    Attributes:
+        group: the :class:`DataParallelExecutorGroup` that was trained, and can be trained further
+        optimizer: the :class:`Optimizer` that updated it
+        history: for each epoch a dict of metrics: "train-accuracy", "eval-accuracy", ...
+    """
 
     def __init__(self, group: DataParallelExecutorGroup, optimizer: Optimizer, history: List[Dict[str, float]]) -> None:
         self.group, self.optimizer, self.history = group, optimizer, history
 
     def get_params(self) -> Tuple[Dict[str, NDArray], Dict[str, NDArray]]:
+        """Parameters and auxiliary states by name, as means over the devices."""
         return self.group.copy_params()
 
     def close(self) -> None:
+        """Frees group and optimizer."""
         self.group.close()
         self.optimizer.close()
 
