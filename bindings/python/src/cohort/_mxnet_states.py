@@ -2,7 +2,8 @@
 """States of MXNet's optimizers, which MXNet pickles, as the library's own states.
 
 A pickle can name any function to be called. This reader calls none but its own: arrays become their bytes, a pickled
-optimizer its attributes, and any other name is an error.
+optimizer its attributes, and any other name is an error. It writes version 1 of the library's format, which
+``src/optimizer/optimizer_states.cc`` describes.
 """
 
 from __future__ import annotations
