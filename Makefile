@@ -552,6 +552,9 @@ check-contract:
 .PHONY: docs
 docs: $(LIBRARY)
 	@COHORT_LIB='$(BUILD)' PYTHONDONTWRITEBYTECODE=1 $(PYTHON) bindings/tools/reference.py '$(BUILD)/docs'
+	+@if [ -x /usr/bin/scaladoc ] && [ -e /usr/share/java/jna.jar ] && [ -e /usr/share/java/junit4.jar ]; then \
+	  $(sub_make) $(BUILD)/scala/cohort_2.11.jar && bindings/scala/doc.sh '$(BUILD)/scala' '$(BUILD)/docs'; \
+	else echo "docs: without those of Scala and Java, for want of scaladoc, JNA and JUnit (make test-scala installs them)"; fi
 
 .PHONY: abi
 abi:
@@ -681,6 +684,9 @@ install-scala: $(BUILD)/scala/cohort_2.11.jar
 	for jar in cohort-abi cohort_2.11; do \
 	  install -m 644 $(BUILD)/scala/$$jar.jar '$(DESTDIR)'/usr/share/java/$$jar-$(VERSION).jar; \
 	  ln -sfn $$jar-$(VERSION).jar '$(DESTDIR)'/usr/share/java/$$jar.jar; \
+	  to='$(DESTDIR)'/usr/share/maven-repo/cohort/$$jar/$(VERSION); install -d "$$to"; \
+	  install -m 644 $(BUILD)/scala/$$jar.pom "$$to/$$jar-$(VERSION).pom"; \
+	  ln -sfn ../../../../java/$$jar-$(VERSION).jar "$$to/$$jar-$(VERSION).jar"; \
 	done
 
 .PHONY: clean
@@ -705,7 +711,7 @@ help:
 	@echo 'make test-op OP=softmax one operator: its golden cases on the CPU and a simulated GPU, its types, finite differences'
 	@echo 'make test-tool          only those of the command line tool'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
-	@echo 'make docs               the reference of operators and of the C interface, as HTML in $(BUILD)/docs; wants NumPy'
+	@echo 'make docs               the reference of operators, of the C interface and of the classes for Scala and Java, as HTML in $(BUILD)/docs; wants NumPy'
 	@echo 'make check-words        comments, names of types and commit subjects that would have to be read twice'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'

@@ -33,6 +33,14 @@ echo 'int cohort_version_number(void) { return 999999; } const char *cohort_vers
 refuses "$work/libcohort_lacking.so" 'lacks a function'
 
 jar=$(dirname "$(readlink -f "${java}c")")/jar
+for one in cohort-abi:cohort.abi cohort_2.11:cohort; do
+  "$jar" --describe-module --file "$(readlink -f "$jars/${one%:*}.jar")" 2>&1 | grep -q "^${one#*:}@.* automatic" ||
+    { echo "scala-jars: ${one%:*}.jar is not the module ${one#*:}" && exit 1; }
+  poms=("$work/usr/share/maven-repo/cohort/${one%:*}"/*/*.pom)
+  grep -q "<artifactId>${one%:*}</artifactId>" "${poms[0]}" && [[ -e ${poms[0]%.pom}.jar ]]
+  (cd "$work" && "$jar" --extract --file "${poms[0]%.pom}.jar" META-INF)
+  cmp "$work/META-INF/maven/cohort/${one%:*}/pom.xml" "${poms[0]}"
+done
 classes=$("$jar" tf "$jars/cohort-abi.jar" && "$jar" tf "$jars/cohort_2.11.jar")
 for name in cohort/abi/CohortGroup cohort/DataParallelExecutorGroup 'cohort/DataParallelExecutorGroup\$Builder'; do
   grep -qx "$name.class" <<<"$classes"

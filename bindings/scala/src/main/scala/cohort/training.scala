@@ -101,7 +101,16 @@ object EvalMetric {
     made
   }
 
-  /** From a function of label and prediction, which returns a sum and the number to divide it by. */
+  /** From a function of label and prediction, which returns a sum and the number to divide it by.
+    *
+    * {{{
+    * val error = EvalMetric.custom("error") { (label, pred) =>
+    *   (label.toArray.zip(pred.toArray).map { case (a, b) => math.abs(a - b).toDouble }.sum, label.size.toDouble)
+    * }
+    * error.update(Vector(NDArray.array(Array(1f, 2f), Shape(2))), Vector(NDArray.array(Array(1f, 4f), Shape(2))))
+    * assert(error.get == Vector("error" -> 1.0))
+    * }}}
+    */
   def custom(name: String, allowExtraOutputs: Boolean = false)(
       function: (NDArray, NDArray) => (Double, Double)): EvalMetric = {
     val callback = new Native.Callback(Native.needed(function, "function"))
