@@ -75,7 +75,7 @@ LIB_SRCS := $(filter-out $(TOOL_SRCS),$(call find,src,*.cc))
 LIB_OBJS := $(LIB_SRCS:%.cc=$(BUILD)/obj/%.o)
 CUDA_SRCS := $(strip $(call find,cuda,*.cu) $(call find,cuda,*.cc))
 CUDA_OBJS := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(CUDA_SRCS)))
-HEADERS := $(call find,include,*.h) $(call find,include,*.hpp)
+HEADERS := $(call find,include/cohort,*.h) $(call find,include/cohort,*.hpp)
 CAPI_SRCS := $(sort $(wildcard tests/capi/*.c))
 CAPI_SUPPORT := $(sort $(wildcard tests/capi/support/*.c))
 UNIT_SRCS := $(sort $(wildcard tests/unit/*.cc))
@@ -83,6 +83,8 @@ CXX_TEST_SRCS := $(sort $(wildcard tests/cpp/test_*.cc))
 GOLDEN_SRCS := $(sort $(wildcard tests/golden/*.cc))
 BENCH_SRCS := $(sort $(wildcard tests/bench/*.cc tests/bench/*.c))
 EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
+MXNET_SRCS := $(sort $(wildcard bindings/libmxnet/*.cc))
+MXNET_TEST_SRCS := $(sort $(wildcard tests/libmxnet/*.c))
 EXAMPLE_SUPPORT := $(sort $(wildcard examples/support/*.c))
 
 SO := $(BUILD)/libcohort.so.$(VERSION)
@@ -107,6 +109,9 @@ PAGES := $(sort $(wildcard bindings/from-mxnet/*.md))
 PAGES_TEST := $(if $(PAGES),$(BUILD)/tests/pages)
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.cc=$(BUILD)/tests/unit/%)
 CXX_TESTS := $(CXX_TEST_SRCS:tests/cpp/%.cc=$(BUILD)/tests/cpp/%)
+MXNET_OBJS := $(MXNET_SRCS:%.cc=$(BUILD)/obj/%.o)
+MXNET_SO := $(if $(MXNET_SRCS),$(BUILD)/libmxnet.so)
+MXNET_TESTS := $(MXNET_TEST_SRCS:tests/libmxnet/%.c=$(BUILD)/tests/libmxnet/%)
 FAKE_BACKEND := $(BUILD)/tests/unit/fake/libcohort_cuda.so
 SLOW_BACKEND := $(BUILD)/tests/unit/slow/libcohort_cuda.so
 LACKING_BACKEND := $(BUILD)/tests/unit/lacking/libcohort_cuda.so
@@ -190,7 +195,7 @@ $(BUILD)/flags.stamp: CONTENT = $(CXX) $(CXXFLAGS) $(CPPFLAGS) $(LIB_CXXFLAGS) $
 $(BUILD)/cflags.stamp: CONTENT = $(CC) $(CFLAGS) $(CPPFLAGS) $(C99)
 $(BUILD)/cuda.stamp: CONTENT = $(NVCC) $(NVCC_FLAGS)
 $(BUILD)/build_id.stamp: CONTENT = $(BUILD_ID_FLAG)
-$(BUILD)/link.stamp: CONTENT = $(CXX) $(LDFLAGS) $(LIBS) $(VERSION) $(LIB_SRCS) $(TOOL_SRCS) $(CUDA_SRCS)
+$(BUILD)/link.stamp: CONTENT = $(CXX) $(LDFLAGS) $(LIBS) $(VERSION) $(LIB_SRCS) $(TOOL_SRCS) $(CUDA_SRCS) $(MXNET_SRCS)
 $(STAMPS): FORCE | $(BUILD)/
 	@printf '%s\n' '$(subst ','\'',$(CONTENT))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(CONTENT))' > $@
 .PHONY: FORCE
@@ -258,6 +263,20 @@ $(TOOL): $(TOOL_OBJS) $(BUILD)/link.stamp | $(SO_LINKS)
 $(BUILD)/install/cohort: $(TOOL_OBJS) $(BUILD)/link.stamp FORCE | $(SO_LINKS)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $(TOOL_OBJS) $(CXXFLAGS) $(LDFLAGS) $(call link_cohort,$(tool_to_lib))
+
+# ---- MXNet's C interface, over Cohort's -------------------------------------------------------------------------------
+
+.PHONY: libmxnet
+libmxnet: $(MXNET_SO)
+# It sees the public headers alone, as any program does.
+$(MXNET_OBJS): $(BUILD)/obj/bindings/%.o: bindings/%.cc $(BUILD)/flags.stamp
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CCACHE) $(CXX) -std=c++17 -fPIC $(OWN_NAMES) $(WARNINGS) -Iinclude $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -c $< -o $@
+$(MXNET_SO): $(MXNET_OBJS) bindings/libmxnet/libmxnet.map $(BUILD)/link.stamp | $(SO_LINKS)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -shared -o $@ $(MXNET_OBJS) -Wl,-soname,$(@F) -Wl,--version-script=bindings/libmxnet/libmxnet.map \
+	  -Wl,--no-undefined -Wl,-z,relro,-z,now,-z,nodelete $(CXXFLAGS) $(LDFLAGS) $(call link_cohort,.) -lpthread -ldl
 
 # ---- the CUDA backend -----------------------------------------------------------------------------------------------
 
@@ -358,6 +377,11 @@ $(CAPI_TESTS) $(LONG_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(CAPI_SUP
 	@mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(CFLAGS) $(if $(filter %/test_function_table,$@),,$(CAPI_WRAPPED:%=-Wl,--wrap=cohort_%)) $(LDFLAGS) $(call link_cohort,../..) -lcmocka -lpthread -ldl -lm
 
+# Programs in C against MXNet's headers. Some look at what Cohort itself says, such as its count of live handles.
+$(MXNET_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o | $(MXNET_SO)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $^ $(CFLAGS) $(LDFLAGS) -L$(BUILD) -lmxnet $(call link_cohort,../..) -lcmocka -lpthread -ldl -lm
+
 # The examples in the pages for users, each a test. The README there declares the names they use, and so comes first.
 $(BUILD)/obj/tests/pages.c: tests/check/pages.awk bindings/from-mxnet/README.md tests/check/pages_setup.c $(PAGES)
 	@mkdir -p $(@D)
@@ -429,15 +453,18 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	+@$(sub_make) all test-programs
-	@$(run_tests) layers headers abi capi unit cpp golden cudasim pages tool docs perl python rust go scala examples install contract
+	@$(run_tests) layers headers abi capi libmxnet unit cpp golden cudasim pages tool docs perl python rust go scala examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
-run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' GO='$(GO)' CAPI='$(CAPI_TESTS)' LONG='$(LONG_TESTS)' UNIT='$(UNIT_TESTS)' CXX_TESTS='$(CXX_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
+run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' GO='$(GO)' CAPI='$(CAPI_TESTS)' LIBMXNET='$(MXNET_TESTS)' LONG='$(LONG_TESTS)' UNIT='$(UNIT_TESTS)' CXX_TESTS='$(CXX_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
+.PHONY: test-libmxnet
+test-libmxnet: $(LIBRARY) $(MXNET_SO) $(MXNET_TESTS)
+	@$(run_tests) libmxnet
 .PHONY: test-programs test-capi test-unit test-cpp test-cudasim test-tool test-perl test-python test-rust test-go test-scala
-test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
+test-programs: $(LIBRARY) $(MXNET_SO) $(MXNET_TESTS) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
 test-unit: $(LIBRARY) $(UNIT_TESTS)
@@ -706,6 +733,7 @@ help:
 	@echo 'make install            the tool with its page for man and completion for bash, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make uninstall          removes what make install put there, with the same PREFIX and DESTDIR'
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-scala: of Java and Scala; make install-rust, install-go: sources, below PREFIX; DESTDIR='
+	@echo 'make libmxnet           $(BUILD)/libmxnet.so: the C interface of MXNet over Cohort, for its frontends'
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside; make test-cpp: only those of cohort.hpp'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-go: of Go; make test-scala: of Java and Scala'
 	@echo 'make test-op OP=softmax one operator: its golden cases on the CPU and a simulated GPU, its types, finite differences'
@@ -730,6 +758,7 @@ help:
 	@echo 'make clean              remove $(BUILD)/'
 	@echo 'Variables: BUILD, CXX, CC, PYTHON, CARGO, GO, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
 
+-include $(MXNET_OBJS:.o=.d) $(MXNET_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d)
 -include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
   $(CUDASIM_SELF:$(BUILD)/%=$(BUILD)/cudasim/obj/%.d) $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
 -include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(LONG_SRCS) $(UNIT_SRCS) $(CXX_TEST_SRCS) tests/cpp/cpp_support.cc $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the named parts of the tests, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers headers abi capi unit cpp golden golden-ops long sanitizers-long cudasim cudasim-long pages tool docs perl python rust go scala examples install contract
+#   run_tests.sh PART...      parts: layers headers abi capi libmxnet unit cpp golden golden-ops long sanitizers-long cudasim cudasim-long pages tool docs perl python rust go scala examples install contract
 # $TEST_JOBS tests (2 unless given) run at a time; tests/check/programs.tsv says which run alone. A test fails when it takes
 # longer than its budget: 60 seconds, or what programs.tsv says, times $TEST_BUDGET_FACTOR. The seconds of each test stand
 # beside its result, and the 20 slowest are listed at the end.
@@ -227,9 +227,10 @@ for part in "$@"; do
       [[ ! -e $BUILD/libcohort.so ]] || job check described tests/check/described.sh
       [[ ! -e $BUILD/libcohort.so ]] || job check exports-libc tests/check/exports_libc.sh
       ;;
-    capi | unit | cpp)
+    capi | libmxnet | unit | cpp)
       case $part in
         capi) tests=${CAPI:-} ;;
+        libmxnet) tests=${LIBMXNET:-} ;;
         unit) tests=${UNIT:-} ;;
         cpp) tests=${CXX_TESTS:-} ;;
       esac

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays behind NDArrayHandle. Functions that a call of the host needs for arrays, whatever file they are in.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "handles.hpp"
+
+namespace cohort_mxnet {
+
+class ThreadTape;
+
+// A mark that an array gets a gradient. Arrays that share memory with the marked one share it.
+struct Mark {
+  cohort::NDArray gradient;
+  cohort_grad_req req = COHORT_GRAD_WRITE;
+};
+
+// An array, or the promise of one: memory of a delayed array is allocated when it is first used, and an array without
+// shape takes whatever an operator writes to it.
+class NDArray : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kNDArray;
+  static constexpr const char *kName = "an NDArray";
+
+  NDArray() : Object(kKind) {}
+  explicit NDArray(cohort::NDArray array) : Object(kKind), array_(std::move(array)) {}
+  NDArray(cohort::Shape shape, cohort_dtype dtype, cohort_context context)
+      : Object(kKind), has_shape_(true), shape_(std::move(shape)), dtype_(dtype), context_(context) {}
+
+  // Neither memory nor a shape.
+  bool is_none() const;
+  bool has_memory() const;
+  // The array, with memory; an error if it has no shape.
+  cohort::NDArray &array();
+  // Another handle of the library's on the array.
+  cohort::NDArray share() { return make_shared_handle(array()); }
+  // Gives memory to an array that has none yet.
+  void set_array(cohort::NDArray array);
+
+  cohort::Shape shape() const;
+  cohort_dtype dtype() const;
+  cohort_context context() const;
+
+  static cohort::NDArray make_shared_handle(const cohort::NDArray &array) {
+    return cohort::make<cohort::NDArray>(cohort_ndarray_share, array.get());
+  }
+
+  // What autograd knows of the array (autograd.cc). `mark` is also set in views of a marked array, `is_marked` only in
+  // the array itself.
+  std::shared_ptr<Mark> mark;
+  bool is_marked = false;
+  std::shared_ptr<ThreadTape> tape;  // on which it was recorded; null: on none
+  bool is_detached = false;          // shares memory with a recorded array, and is a constant itself
+  bool is_part = false;              // a view of some elements of another array
+  int grad_state = 0;                // a number that the host keeps here
+
+ private:
+  mutable std::mutex mutex_;  // guards array_ while it has no memory
+  cohort::NDArray array_;
+  bool has_shape_ = false;
+  cohort::Shape shape_;
+  cohort_dtype dtype_ = COHORT_DTYPE_FLOAT32;
+  cohort_context context_{COHORT_DEVICE_CPU, 0};
+};
+
+// The new handle of an array, which is the host's.
+inline void *new_ndarray(cohort::NDArray array) { return publish(std::make_shared<NDArray>(std::move(array))); }
+
+// The array of a handle.
+inline std::shared_ptr<NDArray> ndarray(const void *handle) { return from_handle<NDArray>(handle); }
+
+std::vector<std::shared_ptr<NDArray>> ndarrays(void *const *handles, size_t num);
+
+// Whether lengths of axes are as in NumPy on this thread: 0 is a length, and -1 is not known.
+bool is_numpy_shape();
+
+}  // namespace cohort_mxnet
