@@ -26,7 +26,7 @@ enum class Kind {
   kProfile
 };
 
-// What a handle stands for. A class derived from it has a static member `kKind`, and `kName` for messages.
+// An object that a handle stands for. A class derived from it has a static member `kKind`, and `kName` for messages.
 class Object {
  public:
   explicit Object(Kind kind) : kind_(kind) {}

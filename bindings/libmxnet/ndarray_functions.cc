@@ -5,14 +5,14 @@
 #include <memory>
 
 #include "mxnet/c_api.h"
-#include "ndarray.hpp"
+#include "ndarray_handle.hpp"
 #include "ndarray_views.hpp"
 
 namespace cohort_mxnet {
 
 namespace {
 
-// What MXSetIsNumpyShape() sets: 0 off, 1 on this thread, 2 on all threads.
+// The value that MXSetIsNumpyShape() sets: 0 off, 1 on this thread, 2 on all threads.
 std::atomic<bool> numpy_shape_of_all{false};
 int &numpy_shape_of_thread() {
   static thread_local int value = 0;

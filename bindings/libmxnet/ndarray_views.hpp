@@ -2,7 +2,7 @@
 // Arrays that share memory with others.
 #pragma once
 
-#include "ndarray.hpp"
+#include "ndarray_handle.hpp"
 
 namespace cohort_mxnet {
 

@@ -76,7 +76,7 @@ function check_name(    name, stem, count) {
   if (name in place) complain(0, "is named like " place[name] "; file names are unique in the tree")
   place[name] = path
   if (path ~ /^src\/.*\.(h|c|cpp|cu|cuh)$/) complain(0, "src/ holds .hpp and .cc files")
-  if (path ~ /^include\// && path !~ /^include\/cohort\/([a-z_]*\.h|(cohort|cpp_[a-z]*)\.hpp)$/) complain(0, "include/ holds include/cohort/*.h, cohort.hpp and its parts cpp_*.hpp")
+  if (path ~ /^include\// && path !~ /^include\/(cohort\/([a-z_]*\.h|(cohort|cpp_[a-z]*)\.hpp)|mxnet\/c_[a-z_]*\.h)$/) complain(0, "include/ holds include/cohort/*.h, cohort.hpp and its parts cpp_*.hpp, and include/mxnet/c_*.h")
   if (path ~ /^src\/api\/.*\.cc$/ && stem !~ /^api/) complain(0, "files of the boundary are called api_*.cc")
   if (path ~ /^src\/cpu\/op\/.*\.cc$/ && stem !~ /_cpu$/) complain(0, "kernel files carry their backend: *_cpu.cc")
   if (path ~ /^cuda\/op\/.*\.cu$/ && stem !~ /_cuda$/) complain(0, "kernel files carry their backend: *_cuda.cu")

@@ -48,7 +48,7 @@ class NDArray : public Object {
     return cohort::make<cohort::NDArray>(cohort_ndarray_share, array.get());
   }
 
-  // What autograd knows of the array (autograd.cc). `mark` is also set in views of a marked array, `is_marked` only in
+  // For autograd.cc. `mark` is also set in views of a marked array, `is_marked` only in
   // the array itself.
   std::shared_ptr<Mark> mark;
   bool is_marked = false;

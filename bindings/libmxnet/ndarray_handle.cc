@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ndarray.hpp"
+#include "ndarray_handle.hpp"
 
 namespace cohort_mxnet {
 
