@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "guard.hpp"
+#include "error_guard.hpp"
 
 namespace cohort_mxnet {
 

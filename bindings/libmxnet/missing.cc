@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each function that libmxnet.so exports, as one that answers "not implemented". The definitions are weak: one in
 // another file takes its place. This file must not see the declarations, which have other parameters.
-#include "guard.hpp"
+#include "error_guard.hpp"
 
 #define MISSING(name) \
   __attribute__((weak)) int name() { return cohort_mxnet::not_implemented(#name); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guard.hpp"
+#include "error_guard.hpp"
 
 #include <stdexcept>
 
