@@ -126,7 +126,7 @@ static void push_and_pull_may_be_one_call(void **state) {
   ok(MXKVStoreFree(store));
 }
 
-/* What the updaters below have seen, and the store that they call back. */
+/* A record of what the updaters below have seen, and the store that they call back. */
 typedef struct seen {
   char text[200];
   KVStoreHandle store;
