@@ -26,6 +26,12 @@ inline void require(const void *pointer, const char *name) {
   if (!pointer) fail(std::string(name) + " is NULL");
 }
 
+// A callback as the function that it is.
+template <typename Function>
+Function as_function(int (*callback)()) {
+  return reinterpret_cast<Function>(reinterpret_cast<void (*)()>(callback));
+}
+
 // The answer of a function that Cohort does not have.
 int not_implemented(const char *function) noexcept;
 

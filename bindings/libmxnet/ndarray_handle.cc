@@ -29,6 +29,13 @@ void NDArray::set_array(cohort::NDArray array) {
   array_ = std::move(array);
 }
 
+void NDArray::own_memory() {
+  cohort::NDArray copy = array().copy(array().context());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  array_ = std::move(copy);
+  is_detached = is_part = false;
+}
+
 cohort::Shape NDArray::shape() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return array_ ? array_.shape() : shape_;

@@ -10,13 +10,7 @@
 
 namespace cohort_mxnet {
 
-class ThreadTape;
-
-// A mark that an array gets a gradient. Arrays that share memory with the marked one share it.
-struct Mark {
-  cohort::NDArray gradient;
-  cohort_grad_req req = COHORT_GRAD_WRITE;
-};
+struct Origin;  // autograd.hpp
 
 // An array, or the promise of one: memory of a delayed array is allocated when it is first used, and an array without
 // shape takes whatever an operator writes to it.
@@ -40,6 +34,9 @@ class NDArray : public Object {
   // Gives memory to an array that has none yet.
   void set_array(cohort::NDArray array);
 
+  // Replaces the memory by a copy of it.
+  void own_memory();
+
   cohort::Shape shape() const;
   cohort_dtype dtype() const;
   cohort_context context() const;
@@ -48,14 +45,11 @@ class NDArray : public Object {
     return cohort::make<cohort::NDArray>(cohort_ndarray_share, array.get());
   }
 
-  // For autograd.cc. `mark` is also set in views of a marked array, `is_marked` only in
-  // the array itself.
-  std::shared_ptr<Mark> mark;
-  bool is_marked = false;
-  std::shared_ptr<ThreadTape> tape;  // on which it was recorded; null: on none
-  bool is_detached = false;          // shares memory with a recorded array, and is a constant itself
-  bool is_part = false;              // a view of some elements of another array
-  int grad_state = 0;                // a number that the host keeps here
+  // For autograd. Views share the origin of the array whose memory they use.
+  std::shared_ptr<Origin> origin;  // null: a constant
+  bool is_marked = false;          // the array itself is the variable, not one that shares its memory
+  bool is_detached = false;        // a constant that shares memory with a recorded array
+  bool is_part = false;            // a view of some elements of another array
 
  private:
   mutable std::mutex mutex_;  // guards array_ while it has no memory

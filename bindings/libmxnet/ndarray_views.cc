@@ -29,8 +29,7 @@ int64_t missing_length(int64_t all, int64_t others, const char *what) {
 
 std::shared_ptr<NDArray> view_of(const NDArray &original, cohort::NDArray array) {
   auto view = std::make_shared<NDArray>(std::move(array));
-  view->mark = original.mark;
-  view->tape = original.tape;
+  view->origin = original.origin;
   view->is_detached = original.is_detached;
   view->is_part = original.is_part;
   return view;
