@@ -352,6 +352,8 @@ class HostFunction {
       handles.add(std::make_shared<NDArray>(NDArray::make_shared_handle(gradients.back())));
     }
     std::vector<void *> pointers = handles.release();
+    const bool training = is_training();
+    const ScopedFlags flags(false, training);
     const std::vector<int> requests(inputs.size(), COHORT_GRAD_WRITE);
     if (!backward_(static_cast<int>(head_grads.size()), static_cast<int>(inputs.size()), pointers.data(),
                    requests.data(), is_training(), backward_state_))

@@ -44,6 +44,22 @@ bool is_training();
 bool set_recording(bool recording);
 bool set_training(bool training);
 
+// Sets both for a time: while a callback of the host runs, what it applies is not recorded.
+class ScopedFlags {
+ public:
+  ScopedFlags(bool recording, bool training)
+      : recording_(set_recording(recording)), training_(set_training(training)) {}
+  ScopedFlags(const ScopedFlags &) = delete;
+  ScopedFlags &operator=(const ScopedFlags &) = delete;
+  ~ScopedFlags() {
+    set_recording(recording_);
+    set_training(training_);
+  }
+
+ private:
+  const bool recording_, training_;
+};
+
 using ArrayList = std::vector<std::shared_ptr<NDArray>>;
 
 // The tape on which an application to these inputs is recorded; null if it is not: the thread does not record, or

@@ -106,12 +106,11 @@ TextAttrs text_attrs(size_t num, const char *const *keys, const char *const *val
 }
 
 ArrayList apply_operator(const std::string &op, bool takes_context, const TextAttrs &attrs, const ArrayList &inputs,
-                         const ArrayList &outputs) {
+                         const ArrayList &outputs, cohort_context context) {
   if (is_copy_across(op, inputs, outputs)) {
     copy_across(inputs[0], outputs[0]);
     return outputs;
   }
-  cohort_context context{COHORT_DEVICE_CPU, 0};
   if (!inputs.empty())
     context = inputs[0]->context();
   else if (!outputs.empty() && !outputs[0]->is_none())
