@@ -28,7 +28,7 @@ struct Network {
   Dtypes dtypes;  // of arguments, as the caller gave them
 };
 
-// What the caller says of the inputs: count names, and their shapes one after the other.
+// The inputs as the caller describes them: their names, and their shapes one after the other.
 struct InputList {
   uint32_t num;
   const char *const *names;
