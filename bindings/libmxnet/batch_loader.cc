@@ -32,6 +32,7 @@ bool BatchLoader::read_row(int64_t row) {
 
 bool BatchLoader::next(Batch &batch) {
   if (is_at_end_) return false;
+  source_->begin();
   int64_t row = 0;
   while (row < batch_size_ && read_row(row)) ++row;
   const int64_t num_pad = batch_size_ - row;
@@ -46,6 +47,7 @@ bool BatchLoader::next(Batch &batch) {
       if (!read_row(row)) fail("the data set has changed while it was read");
     }
   }
+  source_->finish();
   batch.data = make_array(data_buffer_, batch_size_, data_);
   batch.label = make_array(label_buffer_, batch_size_, label_);
   batch.index = index_;

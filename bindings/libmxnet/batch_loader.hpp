@@ -12,6 +12,10 @@ class RowSource {
   // Writes the next row and its label, of the shapes and types that the loader was given. False at the end.
   virtual bool next(void *data, void *label, uint64_t &index) = 0;
   virtual void rewind() = 0;
+  // Around the rows of a batch. A source may leave work of next() to finish(); begin() drops that of a batch that
+  // failed.
+  virtual void begin() {}
+  virtual void finish() {}
 };
 
 struct RowFormat {

@@ -65,6 +65,10 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+std::string_view unquoted(std::string_view text) {
+  return text.size() >= 2 && text.front() == '\'' && text.back() == '\'' ? text.substr(1, text.size() - 2) : text;
+}
+
 template <typename Number>
 bool parse(std::string_view text, Number &number) {
   text = trimmed(text);
@@ -103,13 +107,23 @@ IterParams::IterParams(const IterKind &kind, uint32_t num, const char *const *ke
       continue;
     }
     if (!param.default_text) fail(std::string(kind.name) + ": " + param.name + " is required");
-    std::string_view text = param.default_text;
-    if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') text = text.substr(1, text.size() - 2);
-    values_[param.name] = text;
+    values_[param.name] = unquoted(param.default_text);
   }
 }
 
 std::string IterParams::text(const char *name) const { return values_.at(name); }
+
+bool IterParams::is_default(const char *name) const {
+  for (const IterParam &param : kind_.params) {
+    if (std::string_view(param.name) != name || !param.default_text) continue;
+    const std::string &value = values_.at(name);
+    const std::string_view usual = unquoted(param.default_text);
+    double a = 0, b = 0;
+    const bool is_flag = std::string_view(param.type) == "boolean";
+    return value == usual || (is_flag ? flag(name) == (usual == "1") : parse(value, a) && parse(usual, b) && a == b);
+  }
+  return true;
+}
 
 void IterParams::refuse(const char *name, const std::string &expected) const {
   fail(std::string(kind_.name) + ": " + name + ": expected " + expected + ", found '" + values_.at(name) + "'");

@@ -54,6 +54,8 @@ class IterParams {
   IterParams(const IterKind &kind, uint32_t num, const char *const *keys, const char *const *values);
 
   std::string text(const char *name) const;
+  // Whether a parameter that the kind may lack has its default.
+  bool is_default(const char *name) const;
   int64_t integer(const char *name, int64_t low, int64_t high) const;
   double number(const char *name) const;
   bool flag(const char *name) const;
@@ -76,5 +78,8 @@ std::vector<uint64_t> shuffled(uint64_t begin, uint64_t end, uint64_t seed);
 
 std::shared_ptr<DataIter> create_csv_iter(const IterParams &params);
 std::shared_ptr<DataIter> create_mnist_iter(const IterParams &params);
+std::shared_ptr<DataIter> create_image_iter(const IterParams &params);
+std::shared_ptr<DataIter> create_uint8_image_iter(const IterParams &params);
+std::shared_ptr<DataIter> create_int8_image_iter(const IterParams &params);
 
 }  // namespace cohort_mxnet

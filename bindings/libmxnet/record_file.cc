@@ -55,7 +55,7 @@ File open_file(const std::string &uri, const char *mode) {
 
 RecordReader::RecordReader(const std::string &uri) : path_(uri), file_(open_file(uri, "rb")) {}
 
-bool RecordReader::next(std::string &record) {
+bool RecordReader::read(std::string *record) {
   const uint64_t begin = tell();
   try {
     return read_record(record);
@@ -66,8 +66,8 @@ bool RecordReader::next(std::string &record) {
   }
 }
 
-bool RecordReader::read_record(std::string &record) {
-  record.clear();
+bool RecordReader::read_record(std::string *record) {
+  if (record) record->clear();
   for (bool is_inside = false;;) {
     uint32_t header[2];
     const size_t read = std::fread(header, 1, sizeof header, file_.get());
@@ -81,8 +81,12 @@ bool RecordReader::read_record(std::string &record) {
     if (kind > kLast || continues != is_inside)
       fail_in(path_, is_inside ? "expected a further part of a record, found the beginning of another one"
                                : "expected the beginning of a record, found a further part of one");
-    if (is_inside) record.append(reinterpret_cast<const char *>(&kMagic), sizeof kMagic);
-    read_part(record, bytes);
+    if (record) {
+      if (is_inside) record->append(reinterpret_cast<const char *>(&kMagic), sizeof kMagic);
+      read_part(*record, bytes);
+    } else {
+      skip_part(bytes);
+    }
     if (kind == kWhole || kind == kLast) return true;
     is_inside = true;
   }
@@ -99,6 +103,14 @@ void RecordReader::read_part(std::string &record, uint32_t bytes) {
   char ignored[4];
   const size_t pad = padding(bytes);
   if (std::fread(ignored, 1, pad, file_.get()) != pad) fail_in(path_, "the file ends inside a record");
+}
+
+// Reads the last byte, because one can seek beyond the end of a file.
+void RecordReader::skip_part(uint32_t bytes) {
+  const size_t padded = bytes + padding(bytes);
+  if (padded == 0) return;
+  if (fseeko(file_.get(), static_cast<off_t>(padded) - 1, SEEK_CUR) != 0) fail_io(path_, "cannot seek");
+  if (std::getc(file_.get()) == EOF) fail_in(path_, "the file ends inside a record");
 }
 
 void RecordReader::seek(uint64_t position) {

@@ -27,13 +27,17 @@ class RecordReader {
 
   // Reads the next record into `record`. False at the end of the file. Throws for a damaged file, after which the
   // reader stands where the damaged record began.
-  bool next(std::string &record);
+  bool next(std::string &record) { return read(&record); }
+  // Goes behind the next record without reading it.
+  bool skip() { return read(nullptr); }
   void seek(uint64_t position);
   uint64_t tell() const;
 
  private:
-  bool read_record(std::string &record);
+  bool read(std::string *record);
+  bool read_record(std::string *record);
   void read_part(std::string &record, uint32_t bytes);
+  void skip_part(uint32_t bytes);
 
   std::string path_;
   File file_;

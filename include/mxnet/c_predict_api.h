@@ -55,7 +55,7 @@ MXNET_DLL int MXPredCreateMultiThread(const char *symbol_json_str, const void *p
 MXNET_DLL int MXPredReshape(uint32_t num_input_nodes, const char **input_keys, const uint32_t *input_shape_indptr,
                             const uint32_t *input_shape_data, PredictorHandle handle, PredictorHandle *out);
 
-/** The shape lives until this thread's next call; it is known before the first pass. */
+/** The shape lives as long as the predictor, until a pass gives another one; it is known before the first pass. */
 MXNET_DLL int MXPredGetOutputShape(PredictorHandle handle, uint32_t index, uint32_t **shape_data, uint32_t *shape_ndim);
 
 /** The number of an element type: 0 float32, 1 float64, 2 float16, 3 uint8, 4 int32, 5 int8, 6 int64. */

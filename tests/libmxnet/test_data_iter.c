@@ -398,6 +398,235 @@ static void damaged_files_of_digits_are_errors(void **state) {
   assert_null(iter);
 }
 
+/* Appends a file to a record file, with a header: its labels, and its number. */
+static void write_image(RecordIOHandle writer, const char *image, uint32_t num_labels, const float *labels,
+                        uint64_t id) {
+  char record[20000];
+  const float only = num_labels ? 0 : labels[0];
+  const uint64_t unused = 0;
+  size_t num_bytes = 0;
+  char path[64], *bytes;
+
+  sprintf(path, "tests/data/images/%s", image);
+  bytes = read_file(path, &num_bytes);
+  memcpy(record, &num_labels, 4);
+  memcpy(record + 4, &only, 4);
+  memcpy(record + 8, &id, 8);
+  memcpy(record + 16, &unused, 8);
+  if (num_labels) memcpy(record + 24, labels, 4 * num_labels);
+  assert_true(24 + 4 * num_labels + num_bytes <= sizeof record);
+  memcpy(record + 24 + 4 * num_labels, bytes, num_bytes);
+  free(bytes);
+  ok(MXRecordIOWriterWriteRecord(writer, record, 24 + 4 * num_labels + num_bytes));
+}
+
+static const char *const pictures[] = {"rgb8.png", "rgb444.jpg", "gray8.png", "rgba8.png"};
+
+/* Picture i has label i + 0.5 and number 100 + i. */
+static const char *write_pictures(void) {
+  const char *const path = path_of("pictures.rec");
+  RecordIOHandle writer = NULL;
+  uint64_t i;
+
+  ok(MXRecordIOWriterCreate(path, &writer));
+  for (i = 0; i < NUM_OF(pictures); ++i) {
+    const float label = (float)i + 0.5f;
+
+    write_image(writer, pictures[i], 0, &label, 100 + i);
+  }
+  ok(MXRecordIOWriterFree(writer));
+  return path;
+}
+
+/* The pixels of a picture as Cohort's own operator reads them: (height, width, 3). */
+static int64_t read_picture(const char *name, unsigned char pixels[2000], int64_t *width) {
+  const char *const key = "filename";
+  char path[64];
+  const char *value = path;
+  int64_t shape[COHORT_MAX_AXES];
+  int32_t num_axes = 0;
+  size_t num_bytes = 0;
+  cohort_arrays *outs = NULL;
+  cohort_ndarray *array = NULL;
+
+  sprintf(path, "tests/data/images/%s", name);
+  assert_null(cohort_operator_invoke("_cvimread", &key, &value, 1, NULL, 0, NULL, 0, NULL, &outs));
+  assert_null(cohort_arrays_get(outs, 0, &array));
+  assert_null(cohort_ndarray_shape(array, shape, COHORT_MAX_AXES, &num_axes));
+  assert_null(cohort_ndarray_bytes(array, &num_bytes));
+  assert_true(num_axes == 3 && shape[2] == 3 && num_bytes <= 2000);
+  assert_null(cohort_ndarray_read(array, pixels, num_bytes));
+  cohort_ndarray_free(array);
+  cohort_arrays_free(outs);
+  *width = shape[1];
+  return shape[0];
+}
+
+enum { EDGE = 6 };
+
+/* The middle of a picture as it is in a batch: channels first, normalised; mirrored if asked for. */
+static void expect_picture(const char *name, int mirrored, const float mean[3], const float deviation[3], float *out) {
+  unsigned char pixels[2000];
+  int64_t width = 0, height = read_picture(name, pixels, &width), c, y, x;
+  const int64_t top = (height - EDGE) / 2, left = (width - EDGE) / 2;
+
+  for (c = 0; c < 3; ++c) {
+    for (y = 0; y < EDGE; ++y) {
+      for (x = 0; x < EDGE; ++x) {
+        const int64_t from = left + (mirrored ? EDGE - 1 - x : x);
+
+        *out++ = ((float)pixels[((top + y) * width + from) * 3 + c] - mean[c]) / deviation[c] * 2;
+      }
+    }
+  }
+}
+
+static void pictures_are_cropped_and_normalised(void **state) {
+  const float means[] = {10, 20, 30}, deviations[] = {1, 2, 4}, labels[] = {0.5f, 1.5f, 2.5f},
+              last[] = {3.5f, 0.5f, 1.5f};
+  const uint64_t first_ids[] = {100, 101, 102}, last_ids[] = {103, 100, 101};
+  static float expected[3][3 * EDGE * EDGE];
+  DataIterHandle iter = NULL;
+  int mirrored, i;
+
+  (void)state;
+  for (mirrored = 0; mirrored < 2; ++mirrored) {
+    ok(create("ImageRecordIter", &iter, "path_imgrec", write_pictures(), "data_shape", "(3, 6, 6)", "batch_size", "3",
+              "mean_r", "10", "mean_g", "20", "mean_b", "30", "std_g", "2", "std_b", "4", "scale", "2", "mirror",
+              mirrored ? "True" : "False", NULL));
+    assert_true(has_next(iter));
+    for (i = 0; i < 3; ++i) expect_picture(pictures[i], mirrored, means, deviations, expected[i]);
+    assert_data(iter, expected[0], sizeof expected / sizeof(float));
+    assert_label(iter, labels, 3);
+    assert_index(iter, first_ids, 3, 0);
+    assert_true(has_next(iter));
+    expect_picture(pictures[3], mirrored, means, deviations, expected[0]);
+    for (i = 1; i < 3; ++i) expect_picture(pictures[i - 1], mirrored, means, deviations, expected[i]);
+    assert_data(iter, expected[0], sizeof expected / sizeof(float));
+    assert_label(iter, last, 3);
+    assert_index(iter, last_ids, 3, 2);
+    assert_false(has_next(iter));
+    ok(MXDataIterFree(iter));
+  }
+}
+
+/* Reads the bytes of a first batch of uint8 pictures. */
+static void read_bytes(unsigned char *bytes, size_t num_bytes, const char *threads, const char *seed) {
+  DataIterHandle iter = NULL;
+  NDArrayHandle array = NULL;
+  int dtype = -1;
+
+  ok(create("ImageRecordUInt8Iter", &iter, "path_imgrec", path_of("pictures.rec"), "data_shape", "(3, 6, 6)",
+            "batch_size", "4", "preprocess_threads", threads, "shuffle", "1", "rand_crop", "1", "seed", seed, "resize",
+            "24", NULL));
+  assert_true(has_next(iter));
+  ok(MXDataIterGetData(iter, &array));
+  ok(MXNDArrayGetDType(array, &dtype));
+  assert_int_equal(dtype, 3);
+  ok(MXNDArraySyncCopyToCPU(array, bytes, num_bytes));
+  ok(MXNDArrayFree(array));
+  ok(MXDataIterFree(iter));
+}
+
+static void random_crops_follow_from_the_seed_alone(void **state) {
+  static unsigned char first[4 * 3 * EDGE * EDGE], again[sizeof first], other[sizeof first];
+
+  (void)state;
+  write_pictures();
+  read_bytes(first, sizeof first, "1", "7");
+  read_bytes(again, sizeof again, "3", "7");
+  read_bytes(other, sizeof other, "3", "8");
+  assert_memory_equal(first, again, sizeof first);
+  assert_memory_not_equal(first, other, sizeof first);
+}
+
+static void several_labels_come_from_the_record(void **state) {
+  const float labels[] = {1, -2, 3};
+  const char *const path = path_of("labels.rec");
+  RecordIOHandle writer = NULL;
+  DataIterHandle iter = NULL;
+  NDArrayHandle label = NULL;
+  const int shape[] = {2, 3};
+  float found[6];
+  int there = 0;
+
+  (void)state;
+  ok(MXRecordIOWriterCreate(path, &writer));
+  write_image(writer, "rgb8.png", 3, labels, 5);
+  ok(MXRecordIOWriterFree(writer));
+  ok(create("ImageRecordInt8Iter", &iter, "path_imgrec", path, "data_shape", "(1, 20, 20)", "batch_size", "2",
+            "label_width", "3", NULL)); /* one channel, enlarged */
+  assert_true(has_next(iter));
+  ok(MXDataIterGetLabel(iter, &label));
+  assert_shape(label, shape, 2);
+  ok(MXNDArraySyncCopyToCPU(label, found, 6));
+  assert_memory_equal(found, labels, sizeof labels);
+  assert_memory_equal(found + 3, labels, sizeof labels);
+  ok(MXNDArrayFree(label));
+  ok(MXDataIterFree(iter));
+  ok(create("ImageRecordIter", &iter, "path_imgrec", path, "data_shape", "(3, 6, 6)", "batch_size", "1", NULL));
+  fails(MXDataIterNext(iter, &there), "image 5: expected 1 labels, found 3");
+  ok(MXDataIterFree(iter));
+}
+
+/* Makes an iterator over one record, and expects its first batch to be an error. */
+static void picture_fails(const char *record, size_t num_bytes, const char *part) {
+  RecordIOHandle writer = NULL;
+  DataIterHandle iter = NULL;
+  int there = 0;
+
+  ok(MXRecordIOWriterCreate(path_of("bad.rec"), &writer));
+  ok(MXRecordIOWriterWriteRecord(writer, record, num_bytes));
+  ok(MXRecordIOWriterFree(writer));
+  ok(create("ImageRecordIter", &iter, "path_imgrec", path_of("bad.rec"), "data_shape", "(3, 6, 6)", "batch_size", "1",
+            NULL));
+  fails(MXDataIterNext(iter, &there), part);
+  ok(MXDataIterBeforeFirst(iter));
+  fails(MXDataIterNext(iter, &there), part);
+  ok(MXDataIterFree(iter));
+}
+
+static void damaged_pictures_are_errors(void **state) {
+  const char many_labels[24] = "\xff\xff\xff\xff";
+  const char *const pictures_file = write_pictures();
+  char no_image[64] = "";
+  DataIterHandle iter = NULL;
+
+  (void)state;
+  picture_fails("short", 5, "shorter than the header");
+  picture_fails(many_labels, sizeof many_labels, "shorter than its labels");
+  strcpy(no_image + 24, "this is not an image");
+  picture_fails(no_image, sizeof no_image, "bad.rec, image 0: ");
+  picture_fails(no_image, 24, "image 0: ");
+  fails(create("ImageRecordIter", &iter, "data_shape", "(3, 6, 6)", "batch_size", "1", NULL), "path_imgrec");
+  fails(create("ImageRecordIter", &iter, "path_imgrec", path_of("none.rec"), "data_shape", "(3, 6, 6)", "batch_size",
+               "1", NULL),
+        "cannot open the file");
+  fails(create("ImageRecordIter", &iter, "path_imgrec", WRITE("cut.rec", "\x0a\x23\xd7\xce\5\0\0\0ab"), "data_shape",
+               "(3, 6, 6)", "batch_size", "1", NULL),
+        "ends inside a record");
+  fails(create("ImageRecordIter", &iter, "path_imgrec", WRITE("empty.rec", ""), "data_shape", "(3, 6, 6)", "batch_size",
+               "1", NULL),
+        "no records");
+  fails(create("ImageRecordIter", &iter, "path_imgrec", pictures_file, "data_shape", "(4, 6, 6)", "batch_size", "1",
+               NULL),
+        "data_shape");
+  fails(create("ImageRecordIter", &iter, "path_imgrec", pictures_file, "data_shape", "(3, 6, 6)", "batch_size", "1",
+               "max_rotate_angle", "30", NULL),
+        "not implemented in Cohort, found '30'");
+  fails(create("ImageRecordIter", &iter, "path_imgrec", pictures_file, "data_shape", "(3, 6, 6)", "batch_size", "1",
+               "std_r", "0", NULL),
+        "std_r");
+  fails(create("ImageDetRecordIter", &iter, "path_imgrec", pictures_file, "data_shape", "(3, 6, 6)", "batch_size", "1",
+               NULL),
+        "ImageDetRecordIter: not implemented in Cohort");
+  assert_null(iter);
+  /* Defaults in other spellings are defaults. */
+  ok(create("ImageRecordIter", &iter, "path_imgrec", pictures_file, "data_shape", "(3, 6, 6)", "batch_size", "1",
+            "max_random_scale", "1.0", "random_resized_crop", "False", "rotate", "-1", NULL));
+  ok(MXDataIterFree(iter));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(iterators_are_described),
@@ -412,6 +641,10 @@ int main(void) {
       TEST(a_seed_gives_an_order),
       TEST(parts_share_the_images),
       TEST(damaged_files_of_digits_are_errors),
+      TEST(pictures_are_cropped_and_normalised),
+      TEST(random_crops_follow_from_the_seed_alone),
+      TEST(several_labels_come_from_the_record),
+      TEST(damaged_pictures_are_errors),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
