@@ -112,6 +112,7 @@ CXX_TESTS := $(CXX_TEST_SRCS:tests/cpp/%.cc=$(BUILD)/tests/cpp/%)
 MXNET_OBJS := $(MXNET_SRCS:%.cc=$(BUILD)/obj/%.o)
 MXNET_SO := $(if $(MXNET_SRCS),$(BUILD)/libmxnet.so)
 MXNET_TESTS := $(MXNET_TEST_SRCS:tests/libmxnet/%.c=$(BUILD)/tests/libmxnet/%)
+MXNET_EXAMPLES := $(patsubst bindings/libmxnet/examples/%.c,$(BUILD)/examples/%,$(sort $(wildcard bindings/libmxnet/examples/*.c)))
 FAKE_BACKEND := $(BUILD)/tests/unit/fake/libcohort_cuda.so
 SLOW_BACKEND := $(BUILD)/tests/unit/slow/libcohort_cuda.so
 LACKING_BACKEND := $(BUILD)/tests/unit/lacking/libcohort_cuda.so
@@ -382,6 +383,11 @@ $(MXNET_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o | $(MXNET_SO)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(CFLAGS) $(LDFLAGS) -L$(BUILD) -lmxnet $(call link_cohort,../..) -lcmocka -lpthread -ldl -lm
 
+# They link to libmxnet.so as programs do that were written for MXNet.
+$(MXNET_EXAMPLES): $(BUILD)/examples/%: $(BUILD)/obj/bindings/libmxnet/examples/%.o | $(MXNET_SO)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $^ $(CFLAGS) $(LDFLAGS) -L$(BUILD) -lmxnet -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath-link,$(BUILD)
+
 # The examples in the pages for users, each a test. The README there declares the names they use, and so comes first.
 $(BUILD)/obj/tests/pages.c: tests/check/pages.awk bindings/from-mxnet/README.md tests/check/pages_setup.c $(PAGES)
 	@mkdir -p $(@D)
@@ -461,10 +467,10 @@ run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
 .PHONY: test-libmxnet
-test-libmxnet: $(LIBRARY) $(MXNET_SO) $(MXNET_TESTS)
+test-libmxnet: $(LIBRARY) $(MXNET_SO) $(MXNET_TESTS) $(MXNET_EXAMPLES)
 	@$(run_tests) libmxnet
 .PHONY: test-programs test-capi test-unit test-cpp test-cudasim test-tool test-perl test-python test-rust test-go test-scala
-test-programs: $(LIBRARY) $(MXNET_SO) $(MXNET_TESTS) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
+test-programs: $(LIBRARY) $(MXNET_SO) $(MXNET_TESTS) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(MXNET_EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
 test-unit: $(LIBRARY) $(UNIT_TESTS)
@@ -758,7 +764,7 @@ help:
 	@echo 'make clean              remove $(BUILD)/'
 	@echo 'Variables: BUILD, CXX, CC, PYTHON, CARGO, GO, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
 
--include $(MXNET_OBJS:.o=.d) $(MXNET_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d)
+-include $(MXNET_OBJS:.o=.d) $(MXNET_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) $(MXNET_EXAMPLES:$(BUILD)/%=$(BUILD)/obj/bindings/libmxnet/%.d)
 -include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
   $(CUDASIM_SELF:$(BUILD)/%=$(BUILD)/cudasim/obj/%.d) $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
 -include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(LONG_SRCS) $(UNIT_SRCS) $(CXX_TEST_SRCS) tests/cpp/cpp_support.cc $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \

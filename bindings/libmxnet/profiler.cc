@@ -227,6 +227,7 @@ class Profiler {
     if (stops)
       cohort_error_free(cohort_wait_all());  // work is recorded when it has ended; its errors are told elsewhere
     is_running_ = running;
+    is_paused_ = false;
     apply();
     if (stops && writes_at_stop_) events_->write(filename_);
   }

@@ -33,6 +33,25 @@ if "$digits" --contexts 'tpu(0)' --out "$out/d" 2>"$out.err"; then echo "example
 grep -q 'tpu' "$out.err"
 echo "examples: train_digits learns, saves, reloads, and repeats itself bit by bit"
 
+# The same network through MXNet's prediction interface: a stroke from top to bottom is a one.
+classify=$BUILD/examples/classify_image
+says '--shape' "$classify" --help
+{ printf 'P5\n# a stroke\n8 8\n255\n' && for ((row = 0; row < 8; ++row)); do printf '\0\0\0\377\377\0\0\0'; done; } >"$out.pgm"
+printf '%s\n' zero one two three four five six seven eight nine >"$out.names"
+network=("$out/digits-symbol.json" "$out/digits-0006.params")
+"$classify" --shape 1,8,8 --scale 0.00392157 --top 2 --names "$out.names" "${network[@]}" "$out.pgm" >"$out.txt"
+cat "$out.txt"
+if [[ $(head -n 1 "$out.txt") != "0."*"  1  one" || $(wc -l <"$out.txt") != 2 ]]; then
+  echo "examples: classify_image does not find the one" && exit 1
+fi
+head -c 40 "$out.pgm" >"$out.cut.pgm"
+for wrong in "$out.cut.pgm" "$out.names" "$out.none"; do
+  if "$classify" --shape 1,8,8 "${network[@]}" "$wrong" 2>"$out.err"; then echo "examples: $wrong is a picture" && exit 1; fi
+  grep -q "classify_image: $wrong: " "$out.err"
+done
+if "$classify" --shape 3,8,8 "${network[@]}" "$out.pgm" 2>"$out.err"; then echo "examples: digits have three channels" && exit 1; fi
+echo "examples: classify_image finds the digit through MXNet's prediction interface"
+
 # Layers on different devices: the LSTM learns to add, and is the same to the last bit as on one device.
 adder=$BUILD/examples/lstm_model_parallel
 says '--layers' "$adder" --help

@@ -113,9 +113,14 @@ static void nothing_is_recorded_in_a_pause_or_after_the_end(void **state) {
   apply("exp", 1);
   ok(MXProcessProfilePause(0, 0, NULL));
   apply("abs", 2);
+  ok(MXProcessProfilePause(1, 0, NULL));
   ok(MXSetProfilerState(0));
   apply("square", 1);
+  ok(MXSetProfilerState(1)); /* a start ends the pause */
+  apply("sin", 1);
+  ok(MXSetProfilerState(0));
   report_of("\"abs\": {\"Count\": 2", 0, 0, 0);
+  report_of("\"sin\": {\"Count\": 1", 0, 0, 0);
   ok(MXAggregateProfileStatsPrint(&text, 0));
   assert_null(strstr(text, "sqrt"));
   assert_null(strstr(text, "exp"));
