@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "mxnet/c_api.h"
+#include "symbol_handle.hpp"
 
 namespace cohort_mxnet {
 
@@ -310,6 +311,17 @@ int MXAutogradBackwardEx(uint32_t num_output, NDArrayHandle *output_handles, NDA
     if (num_variables > 0) require(grad_handles, "grad_handles");
     backward(ndarrays(output_handles, num_output), ograd_handles, ndarrays(var_handles, num_variables),
              retain_graph != 0, create_graph != 0, grad_handles, grad_stypes);
+  });
+}
+
+int MXAutogradGetSymbol(NDArrayHandle handle, SymbolHandle *out) {
+  return guarded([&] {
+    require(out, "out");
+    const std::shared_ptr<NDArray> array = ndarray(handle);
+    const std::shared_ptr<SharedTape> shared = common_tape({array});
+    if (!shared) fail("the NDArray is not in a recorded graph");
+    TapeUse use(shared);
+    *out = new_symbol(use.tape().symbol(recorded_input(*array, shared)));
   });
 }
 

@@ -27,6 +27,14 @@ Graph graph_of(const cohort::Symbol &symbol) {
   return graph;
 }
 
+cohort::Symbol variable_with_attr(const cohort::Symbol &symbol, const std::string &key, const std::string &value) {
+  json document = json::parse(symbol.to_json());
+  json &nodes = document.at("nodes");
+  if (nodes.size() != 1 || nodes[0].at("op") != "null") return cohort::Symbol();
+  nodes[0]["attrs"][key] = value;
+  return cohort::Symbol::from_json(document.dump());
+}
+
 cohort::Symbol without_amp_casts(const cohort::Symbol &symbol) {
   json document = json::parse(symbol.to_json());
   const json nodes = document.at("nodes");

@@ -25,6 +25,9 @@ struct Graph {
 
 Graph graph_of(const cohort::Symbol &symbol);
 
+// A variable with one more attribute, of any key. Null: the symbol is no variable.
+cohort::Symbol variable_with_attr(const cohort::Symbol &symbol, const std::string &key, const std::string &value);
+
 // The symbol without casts that mixed precision has put in.
 cohort::Symbol without_amp_casts(const cohort::Symbol &symbol);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol_handle.hpp"
 
+#include "symbol_graph.hpp"
+
 #include <algorithm>
 
 namespace cohort_mxnet {
@@ -12,6 +14,13 @@ constexpr const char *kShortKeys[] = {"ctx_group", "lr_mult", "wd_mult", "force_
 
 bool is_short_key(const std::string &key) {
   return std::any_of(std::begin(kShortKeys), std::end(kShortKeys), [&](const char *known) { return key == known; });
+}
+
+// One that only JSON takes for a variable.
+bool is_plain_key(const std::string &key) {
+  const bool has_underscores =
+      key.size() > 4 && key.compare(0, 2, "__") == 0 && key.compare(key.size() - 2, 2, "__") == 0;
+  return !has_underscores && !is_short_key(key);
 }
 
 }  // namespace
@@ -63,6 +72,8 @@ void Symbol::set_attr(const std::string &key, const std::string &value) {
     attrs_.emplace_back(key, value);
   else if (!symbol_)
     fail("a symbol without outputs has no attributes");
+  else if (cohort::Symbol variable = is_plain_key(key) ? variable_with_attr(symbol_, key, value) : cohort::Symbol())
+    symbol_ = std::move(variable);
   else
     symbol_.set_attrs({{key, value}});
 }

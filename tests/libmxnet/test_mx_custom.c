@@ -194,8 +194,29 @@ static void failures_of_the_host_are_errors(void **state) {
   fails(MXCustomOpRegister("scaled", NULL), "creator is NULL");
 }
 
+/* Recording makes the thread's tape, which lives as long as the thread: before the handles of a test are counted. */
+static int make_tape(void **state) {
+  const float value = 1;
+  NDArrayHandle x = row_of(&value, 1), gradient = row_of(&value, 1), *outputs = NULL, y;
+  uint32_t req = 1;
+  OpHandle op = NULL;
+  int num = 0;
+
+  (void)state;
+  ok(NNGetOpHandle("square", &op));
+  ok(MXAutogradMarkVariables(1, &x, &req, &gradient));
+  ok(MXAutogradSetIsRecording(1, NULL));
+  ok(MXImperativeInvoke(op, 1, &x, &num, &outputs, 0, NULL, NULL));
+  ok(MXAutogradSetIsRecording(0, NULL));
+  y = outputs[0];
+  ok(MXNDArrayFree(y));
+  ok(MXNDArrayFree(gradient));
+  ok(MXNDArrayFree(x));
+  return 0;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(operators_of_the_host_run), TEST(failures_of_the_host_are_errors)};
 
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, make_tape, NULL);
 }

@@ -109,11 +109,35 @@ static void attributes_are_set_and_found(void **state) {
   assert_int_equal(found, 0);
   assert_null(value);
   ok(MXSymbolListAttr(x, &num, &list));
-  assert_int_equal(num, 1);
+  assert_int_equal(num, 2); /* under its short name, too */
   assert_string_equal(list[0], "x$__lr_mult__");
   assert_string_equal(list[1], "2");
+  assert_string_equal(list[2], "x$lr_mult");
+  assert_string_equal(list[3], "2");
   ok(MXSymbolListAttrShallow(x, &num, &list));
   assert_string_equal(list[0], "__lr_mult__");
+  ok(MXSymbolFree(x));
+}
+
+/* A variable takes attributes of any key, which JSON keeps. */
+static void variables_take_any_attribute(void **state) {
+  SymbolHandle x = variable("x"), again = NULL;
+  const char *value = NULL, *json = NULL;
+  char *copy;
+  int found = 0;
+
+  (void)state;
+  ok(MXSymbolSetAttr(x, "mood", "angry"));
+  ok(MXSymbolSaveToJSON(x, &json));
+  copy = malloc(strlen(json) + 1);
+  assert_non_null(copy);
+  strcpy(copy, json);
+  ok(MXSymbolCreateFromJSON(copy, &again));
+  free(copy);
+  ok(MXSymbolGetAttr(again, "mood", &value, &found));
+  assert_int_equal(found, 1);
+  assert_string_equal(value, "angry");
+  ok(MXSymbolFree(again));
   ok(MXSymbolFree(x));
 }
 
@@ -287,6 +311,7 @@ int main(void) {
       TEST(composing_replaces_variables),
       TEST(wrong_names_are_errors),
       TEST(attributes_are_set_and_found),
+      TEST(variables_take_any_attribute),
       TEST(shapes_are_inferred),
       TEST(types_are_inferred),
       TEST(json_makes_the_symbol_again),
