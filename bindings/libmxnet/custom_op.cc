@@ -6,6 +6,7 @@
 
 #include "autograd.hpp"
 #include "mxnet/c_api.h"
+#include "profiler.hpp"
 
 namespace cohort_mxnet {
 
@@ -248,8 +249,9 @@ int32_t create(const char *const *keys, const char *const *values, size_t num_at
 void release(void *state, void *) { const std::unique_ptr<NodeState> owner(static_cast<NodeState *>(state)); }
 
 int32_t forward(void *state, const cohort_arrays *inputs, const cohort_arrays *aux, const cohort_arrays *outputs,
-                cohort_bool is_train, void *) {
+                cohort_bool is_train, void *user_data) {
   return guarded([&] {
+    const CustomOperatorSpan span(type_of(user_data).name);
     NodeState &node = *static_cast<NodeState *>(state);
     const auto in = lent(inputs), out = lent(outputs), states = lent(aux);
     CallArrays call;
@@ -263,8 +265,9 @@ int32_t forward(void *state, const cohort_arrays *inputs, const cohort_arrays *a
 }
 
 int32_t backward(void *state, const cohort_arrays *head_grads, const cohort_arrays *inputs, const cohort_arrays *aux,
-                 const cohort_arrays *outputs, const cohort_arrays *gradients, void *) {
+                 const cohort_arrays *outputs, const cohort_arrays *gradients, void *user_data) {
   return guarded([&] {
+    const CustomOperatorSpan span("_backward_" + type_of(user_data).name);
     NodeState &node = *static_cast<NodeState *>(state);
     const Properties &properties = *node.properties;
     const auto in = lent(inputs), out = lent(outputs), states = lent(aux), heads = lent(head_grads);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "mxnet/c_api.h"
+#include "profiler.hpp"
 
 namespace cohort_mxnet {
 
@@ -132,6 +133,7 @@ ArrayList apply_operator(const std::string &op, bool takes_context, const TextAt
   if (given)
     for (const auto &output : outputs) output_handles.push_back(output->array().get());
 
+  const AppliedInCallbackSpan span(op);
   cohort_invoke_options options = COHORT_INVOKE_OPTIONS_INIT;
   options.context = &context;
   options.seed = next_seed(context);

@@ -2,9 +2,11 @@
 // The profiler: MXSetProcessProfiler*, MXDumpProcessProfile, MXAggregateProfileStats*, and MXProfile* with the host's
 // own tasks, counters and marks. One trace of Cohort's keeps what goes to the file, another one the totals, which the
 // host can reset.
+#include "profiler.hpp"
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cstdarg>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -302,6 +304,14 @@ class Profiler {
     if (is_recording()) own_totals_[domain][name].add(milliseconds);
   }
 
+  // Without a lock: the answer may be old by the time it is used.
+  bool may_record() const { return may_record_.load(std::memory_order_relaxed); }
+
+  void note_time(const std::string &domain, const std::string &name, double milliseconds) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_recording()) own_totals_[domain][name].add(milliseconds);
+  }
+
   void count(const std::string &domain, const std::string &name, double value) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!is_recording()) return;
@@ -321,6 +331,7 @@ class Profiler {
 
   // Starts and stops the traces as the state says.
   void apply() {
+    may_record_ = is_recording();
     for (std::optional<cohort::Trace> *const trace : {&events_, &totals_}) {
       if (!*trace) continue;
       const bool runs = (*trace)->info().running != 0;
@@ -337,6 +348,7 @@ class Profiler {
     memory_["Device Storage"]["Memory: cpu/0"].add(static_cast<double>(info.used_bytes) / 1000);
   }
 
+  std::atomic<bool> may_record_{false};
   std::mutex mutex_;  // guards all below
   std::string filename_ = "profile.json";
   bool aggregates_ = false, writes_at_stop_ = false, is_running_ = false, is_paused_ = false;
@@ -345,6 +357,22 @@ class Profiler {
   Domains memory_;      // in use when the profiler started, stopped, wrote or reported
   std::unordered_set<std::string> rows_;
 };
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point begun) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
+}
+
+// The custom operator whose callback runs on this thread while the profiler records; null: none.
+thread_local const std::string *running_custom_operator = nullptr;
+
+void note_custom(const std::string &name, Clock::time_point begun) noexcept {
+  try {
+    Profiler::instance().note_time("Custom Operator", name, milliseconds_since(begun));
+  } catch (...) {  // the totals lack one
+  }
+}
 
 // A domain, or something in one.
 struct ProfileObject : Object {
@@ -366,14 +394,13 @@ struct ProfileObject : Object {
     if (is_open) stop();
     if (row.empty()) row = Profiler::instance().row_of(domain, name);
     Profiler::instance().begin(row, name);
-    begun = std::chrono::steady_clock::now();
+    begun = Clock::now();
     is_open = true;
   }
 
   void stop() {
     is_open = false;
-    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begun;
-    Profiler::instance().end(domain, row, name, taken.count());
+    Profiler::instance().end(domain, row, name, milliseconds_since(begun));
   }
 
   void set(uint64_t number) {
@@ -386,7 +413,7 @@ struct ProfileObject : Object {
   std::mutex mutex;  // guards all below
   std::string row;
   bool is_open = false;
-  std::chrono::steady_clock::time_point begun;
+  Clock::time_point begun;
   uint64_t value = 0;
 };
 
@@ -428,6 +455,28 @@ int set_state(int state) {
 }
 
 }  // namespace
+
+CustomOperatorSpan::CustomOperatorSpan(std::string op) : outer_(running_custom_operator) {
+  running_custom_operator = nullptr;
+  if (!Profiler::instance().may_record()) return;
+  op_ = std::move(op);
+  running_custom_operator = &op_;
+  begun_ = Clock::now();
+}
+
+CustomOperatorSpan::~CustomOperatorSpan() {
+  if (!op_.empty()) note_custom(op_ + "::pure_python", begun_);
+  running_custom_operator = outer_;
+}
+
+AppliedInCallbackSpan::AppliedInCallbackSpan(const std::string &op) : op_(op) {
+  if (running_custom_operator) begun_ = Clock::now();
+}
+
+AppliedInCallbackSpan::~AppliedInCallbackSpan() {
+  if (running_custom_operator) note_custom(*running_custom_operator + "::" + op_, begun_);
+}
+
 }  // namespace cohort_mxnet
 
 using namespace cohort_mxnet;
