@@ -36,7 +36,7 @@ check_rules() { # check-asan and check-tsan leave out no program that proves a r
 
 test_headers() {
   local header
-  for header in include/cohort/*.h; do
+  for header in include/cohort/*.h include/mxnet/*.h; do
     check "$header as C99" tests/check/header.sh "$header" "$CC" -xc -std=c99
     check "$header as C++17" tests/check/header.sh "$header" "$CXX" -xc++ -std=c++17
   done
@@ -228,6 +228,9 @@ for part in "$@"; do
       [[ ! -e $BUILD/libcohort.so ]] || job check exports-libc tests/check/exports_libc.sh
       ;;
     capi | libmxnet | unit | cpp)
+      if [[ $part == libmxnet && -e $BUILD/libmxnet.so && -z ${SANITIZER:-} ]]; then
+        job check libmxnet-exports tests/check/libmxnet_exports.sh "$BUILD/libmxnet.so"
+      fi
       case $part in
         capi) tests=${CAPI:-} ;;
         libmxnet) tests=${LIBMXNET:-} ;;
