@@ -3,6 +3,7 @@
 // Private to src/executor.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "executor/executor.hpp"
@@ -30,8 +31,9 @@ class ExecutableNetwork {
   virtual std::vector<int> gradient_order() = 0;         // Executor::gradient_order()
   virtual std::vector<bool> narrow_nodes() const = 0;    // by node: it computes in ExecutorOptions::compute
   virtual const Node *node_sized_by_values() const = 0;  // Executor::node_sized_by_values()
-  // The networks with plans that it consists of: itself, or those of its parts that are bound now.
-  virtual std::vector<const PlannedNetwork *> planned() const = 0;
+  // Calls fn for each network with plans that it consists of: itself, or those of its parts that are bound now.
+  // Allocates nothing, so that it may follow a failure.
+  virtual void each_planned(const std::function<void(const PlannedNetwork &)> &fn) const = 0;
 };
 
 }  // namespace cohort

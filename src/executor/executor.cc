@@ -163,13 +163,13 @@ void Executor::check_backward() const {
     throw Error(Code::kState, "backward: no forward has run since this executor was bound, or the last one failed",
                 "backward");
   }
-  for (const PlannedNetwork *planned : impl_->network->planned()) {
-    if (!planned->has_lost_values()) continue;
+  impl_->network->each_planned([](const PlannedNetwork &planned) {
+    if (!planned.has_lost_values()) return;
     throw Error(Code::kState,
                 "backward: an executor or group that shares memory with this one has overwritten the values of its "
                 "forward pass; run forward again",
                 "backward");
-  }
+  });
   if (impl_->options.backward_once && impl_->backward_has_run) {
     throw Error(Code::kState,
                 "backward: it has run once since the last forward, as often as backward_once allows; run forward "
@@ -179,8 +179,9 @@ void Executor::check_backward() const {
 }
 
 bool Executor::has_failed(bool backward) const {
-  const std::vector<const PlannedNetwork *> all = impl_->network->planned();
-  return std::any_of(all.begin(), all.end(), [&](const auto *planned) { return planned->has_failed(backward); });
+  bool failed = false;
+  impl_->network->each_planned([&](const PlannedNetwork &planned) { failed = failed || planned.has_failed(backward); });
+  return failed;
 }
 
 void Executor::load(int argument, const ArraySlice &from) {
@@ -307,12 +308,12 @@ MemoryUse Executor::memory() const {
   use.argument_bytes = sum(impl_->arrays.args) + sum(impl_->arrays.aux);
   use.gradient_bytes = sum(impl_->arrays.grads);
   use.output_bytes = sum(impl_->arrays.outputs);
-  for (const PlannedNetwork *planned : impl_->network->planned()) {
-    const MemoryUse of_one = planned->planned_memory();
+  impl_->network->each_planned([&](const PlannedNetwork &planned) {
+    const MemoryUse of_one = planned.planned_memory();
     use.planned_bytes += of_one.planned_bytes;
     use.intermediate_bytes += of_one.intermediate_bytes;
     use.value_bytes += of_one.value_bytes;
-  }
+  });
   return use;
 }
 
@@ -354,8 +355,9 @@ MemoryUse Executor::combined_memory(const std::vector<std::shared_ptr<Executor>>
     const MemoryUse own = executor->memory();
     use.intermediate_bytes = std::max(use.intermediate_bytes, own.intermediate_bytes);
     use.value_bytes = std::max(use.value_bytes, own.value_bytes);
-    for (const PlannedNetwork *network : impl.network->planned())
-      for (const auto &block : network->memory_blocks()) planned.add(block->data(), block->bytes());
+    impl.network->each_planned([&](const PlannedNetwork &network) {
+      for (const auto &block : network.memory_blocks()) planned.add(block->data(), block->bytes());
+    });
     arguments.add(impl.arrays.args);
     arguments.add(impl.arrays.aux);
     gradients.add(impl.arrays.grads);

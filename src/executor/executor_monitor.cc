@@ -117,7 +117,7 @@ std::string Executor::debug_text() const {
     if (!node.attrs.empty()) out << "Attrs:\n";
     for (const auto &[key, value] : node.attrs) out << '\t' << key << '=' << value << '\n';
   }
-  for (const PlannedNetwork *planned : self.network->planned()) out << planned->roofline();
+  self.network->each_planned([&](const PlannedNetwork &planned) { out << planned.roofline(); });
   out << "Total " << (memory().planned_bytes >> 20) << " MB allocated\n";
   out << "Total 11 TempSpace resource requested\n";
   return out.str();

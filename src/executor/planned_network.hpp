@@ -31,7 +31,7 @@ class PlannedNetwork final : public ExecutableNetwork {
   std::vector<int> gradient_order() override;
   std::vector<bool> narrow_nodes() const override;
   const Node *node_sized_by_values() const override { return nullptr; }
-  std::vector<const PlannedNetwork *> planned() const override { return {this}; }
+  void each_planned(const std::function<void(const PlannedNetwork &)> &fn) const override { fn(*this); }
 
   // Marks everything that a pass would have written as failed, although it has not begun.
   void fail_pass(bool backward, const char *why) const;

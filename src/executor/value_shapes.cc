@@ -339,7 +339,7 @@ void SplitNetwork::abandon(const char *why) {
   if (!pass.started) return;
   const auto &last = pass.backward ? first_ : current_;
   if (!last) return;
-  for (const PlannedNetwork *network : last->impl_->network->planned()) network->fail_pass(pass.backward, why);
+  last->impl_->network->each_planned([&](const PlannedNetwork &planned) { planned.fail_pass(pass.backward, why); });
 }
 
 int SplitNetwork::partial_forward(bool, int) {
@@ -372,19 +372,15 @@ Shapes SplitNetwork::found_shapes() const {
   return shapes;
 }
 
-std::vector<const PlannedNetwork *> SplitNetwork::planned() const {
-  std::vector<const PlannedNetwork *> all;
-  for (const auto *part : {&first_, &current_}) {
-    if (!*part) continue;
-    const std::vector<const PlannedNetwork *> of_part = (*part)->impl_->network->planned();
-    all.insert(all.end(), of_part.begin(), of_part.end());
-  }
-  return all;
+void SplitNetwork::each_planned(const std::function<void(const PlannedNetwork &)> &fn) const {
+  for (const auto *part : {&first_, &current_})
+    if (*part) (*part)->impl_->network->each_planned(fn);
 }
 
 bool SplitNetwork::has_run() const {
-  const std::vector<const PlannedNetwork *> all = planned();
-  return is_complete_ && std::all_of(all.begin(), all.end(), [](const auto *network) { return network->has_run(); });
+  bool has_run = is_complete_;
+  each_planned([&](const PlannedNetwork &planned) { has_run = has_run && planned.has_run(); });
+  return has_run;
 }
 
 std::vector<int> SplitNetwork::gradient_order() {  // all are complete at the end of backward

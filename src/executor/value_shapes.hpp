@@ -53,7 +53,7 @@ class SplitNetwork final : public ExecutableNetwork {
   std::vector<int> gradient_order() override;
   std::vector<bool> narrow_nodes() const override;
   const Node *node_sized_by_values() const override { return whole_.graph.nodes[size_t(sized_[0])].get(); }
-  std::vector<const PlannedNetwork *> planned() const override;
+  void each_planned(const std::function<void(const PlannedNetwork &)> &fn) const override;
 
  private:
   struct CutEdge {
