@@ -4,7 +4,8 @@
 # ours in place of libc's in every library of the process: a CUDA driver that calls bind() would call a test's bind().
 # A linker exports each global function of a program whose name a library it links defines or uses, so a function that
 # is neither static nor in a namespace is enough.
-#   exports_libc.sh [FOLDER...]    FOLDER: searched for programs and shared objects; $BUILD by default
+#   exports_libc.sh [FOLDER...]    FOLDER: searched for programs and shared objects; $BUILD by default. Builds with
+#                                  sanitizers, which bring names of libc's, are left out.
 # Programs may replace malloc() and its family, which libc provides for.
 set -euo pipefail
 export LC_ALL=C
@@ -38,7 +39,7 @@ while IFS= read -r -d '' file; do
   [[ -n $found ]] || continue
   status=1
   for name in $found; do echo "$file: exports $name(), which is a function of libc: make it static, or rename it"; done
-done < <(find "$@" -type f \( -perm -u+x -o -name '*.so' -o -name '*.so.*' \) ! -name '*.o' -print0 | sort -z)
+done < <(find "$@" \( -name asan -o -name tsan \) -prune -o -type f \( -perm -u+x -o -name '*.so' -o -name '*.so.*' \) ! -name '*.o' -print0 | sort -z)
 if ((num_files == 0)); then
   echo "exports-libc: no program was found in $*"
   exit 1
