@@ -72,7 +72,8 @@ ChildProcess start(const std::vector<GoldenCase> &cases, size_t first, const Set
       const Outcome outcome = replay(cases[i], settings);
       std::fflush(stdout);
       write_all(ends[1], encode(outcome));
-      if (outcome.verdict != Verdict::kFailed || devices_work(settings)) continue;
+      const bool is_last = i + 1 == cases.size();  // after which nothing is read
+      if (is_last || outcome.verdict != Verdict::kFailed || devices_work(settings)) continue;
       write_all(ends[1], std::string(kBrokenDeviceLine) + '\n');
       break;
     }
