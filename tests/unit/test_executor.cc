@@ -156,6 +156,28 @@ TEST(partial_forward_runs_node_by_node) {
   assert_floats(b.grads[0], {4});
 }
 
+TEST(a_pass_that_is_abandoned_fails_what_it_would_have_written) {
+  const Bound f = bind(op("elemwise_mul", {kA, kB}), {floats({2}, {1, 2}), floats({2}, {3, 4})}, GradReq::kWrite);
+  const NDArray output = f.executor->outputs()[0];
+  f.executor->prepare_forward(true);
+  CHECK(error_of([&] { f.executor->forward(true); }).code() == Code::kState);
+  f.executor->abandon("not begun");
+  f.executor->forward(true);
+  assert_floats(output, {3, 8});
+  f.executor->prepare_forward(true);
+  f.executor->begin();
+  f.executor->abandon("another device failed");
+  const Error unwritten = error_of([&] { values_of(output); });
+  CHECK(unwritten.code() == Code::kExecution);
+  CHECK(std::string(unwritten.what()).find("another device failed") != std::string::npos);
+  CHECK(error_of([&] { f.executor->backward({floats({2}, {1, 1})}); }).code() == Code::kState);
+  f.executor->prepare_forward(true);
+  f.executor->begin();
+  CHECK(f.executor->sync_nodes().empty());
+  CHECK(f.executor->advance() == PassStop::kEnd);
+  assert_floats(output, {3, 8});
+}
+
 TEST(a_monitor_sees_every_node_of_the_symbol) {
   const Symbol y = op("exp", {op("square", {kA}, {}, "sq")}, {}, "y");
   Bound b = bind(y, {floats({1}, {2})}, GradReq::kWrite);
