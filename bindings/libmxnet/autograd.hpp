@@ -30,7 +30,7 @@ struct Origin {
   std::shared_ptr<SharedTape> tape;              // null: a variable
   std::vector<std::shared_ptr<Origin>> parents;  // of the operator's inputs, until a backward pass has released them
 
-  // Of a variable.
+  // These belong to a variable.
   cohort::NDArray array;     // the whole of it, for its views
   cohort::NDArray gradient;  // empty: none
   cohort_grad_req req = COHORT_GRAD_NULL;

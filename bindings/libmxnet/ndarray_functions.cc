@@ -390,8 +390,11 @@ int MXNDArrayReshape64(NDArrayHandle handle, int ndim, dim_t *dims, bool reverse
     const std::shared_ptr<NDArray> array = ndarray(handle);
     if (ndim < 0) fail("expected 0 axes or more, found " + std::to_string(ndim));
     if (ndim > 0) require(dims, "dims");
-    *out =
-        publish(view_of(*array, array->array().reshape(resolve_shape(array->shape(), {dims, dims + ndim}, reverse))));
+    const cohort::Shape target = resolve_shape(array->shape(), {dims, dims + ndim}, reverse);
+    // As in MXNet, fewer elements are the first of the array.
+    cohort::NDArray view = array->array().reshape_prefix(target);
+    const bool is_whole = view.size() == array->array().size();
+    *out = publish(is_whole ? view_of(*array, std::move(view)) : part_of(*array, std::move(view)));
   });
 }
 

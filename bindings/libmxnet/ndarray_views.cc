@@ -96,7 +96,7 @@ cohort::Shape resolve_shape(const cohort::Shape &source, const cohort::Shape &ta
     }
   }
   if (open >= 0) result[static_cast<size_t>(open)] = missing_length(product(source), product(result), what.c_str());
-  if (product(result) != product(source)) fail(what + ": the numbers of elements differ");
+  if (product(result) > product(source)) fail(what + ": the array has fewer elements");
   if (reverse) std::reverse(result.begin(), result.end());
   return result;
 }

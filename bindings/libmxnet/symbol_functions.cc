@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of symbols: making, composing, attributes, names, files.
+#include <fstream>
 #include <optional>
 
 #include "mxnet/c_api.h"
@@ -57,6 +58,14 @@ int give_attrs(const void *handle, bool all, uint32_t *out_size, const char ***o
     *out = texts.assign(std::move(list));
     *out_size = static_cast<uint32_t>(texts.size() / 2);
   });
+}
+
+// With the mark that lengths of 0 are lengths, if they are.
+std::string json_of(const cohort::Symbol &symbol) {
+  std::string text = symbol.to_json();
+  const size_t version = text.rfind("\"mxnet_version\"");
+  if (is_numpy_shape() && version != std::string::npos) text.insert(version, "\"is_np_shape\": [\"int\", 1], ");
+  return text;
 }
 
 std::string described(const cohort::Symbol &symbol) {
@@ -155,8 +164,8 @@ int MXGenAtomicSymbolFromSymbol(SymbolHandle sym_handle, SymbolHandle *ret_sym_h
     const cohort::Symbol symbol = graph(sym_handle);
     if (!symbol) fail("a symbol without outputs has no operator");
     const Graph of_symbol = graph_of(symbol);
-    if (of_symbol.heads.size() != 1)
-      fail("expected a symbol of one output, found " + std::to_string(of_symbol.heads.size()));
+    for (const auto &head : of_symbol.heads)
+      if (head.first != of_symbol.heads[0].first) fail("expected the outputs of one operator, found those of several");
     const GraphNode &node = of_symbol.nodes.at(of_symbol.heads[0].first);
     if (node.op == "null") {
       *ret_sym_handle = new_symbol(cohort::Symbol::variable(node.name));
@@ -251,14 +260,22 @@ int MXSymbolListAttrShallow(SymbolHandle symbol, uint32_t *out_size, const char 
 // ----------------------------------------------------------------------------------------------------------------
 
 int MXSymbolSaveToFile(SymbolHandle symbol, const char *fname) {
-  return guarded([&] { graph(symbol).save(&required(fname, "fname")); });
+  return guarded([&] {
+    require(fname, "fname");
+    const cohort::Symbol of_handle = graph(symbol);
+    of_handle.save(fname);
+    if (!is_numpy_shape()) return;
+    std::ofstream file(fname, std::ios::binary | std::ios::trunc);
+    file << json_of(of_handle);
+    if (!file.flush()) fail(std::string("cannot write '") + fname + "'");
+  });
 }
 
 int MXSymbolSaveToJSON(SymbolHandle symbol, const char **out_json) {
   return guarded([&] {
     static thread_local std::string text;
     require(out_json, "out_json");
-    text = graph(symbol).to_json();
+    text = json_of(graph(symbol));
     *out_json = text.c_str();
   });
 }

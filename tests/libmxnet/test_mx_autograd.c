@@ -119,7 +119,7 @@ static void gradients_are_written_and_added(void **state) {
   ok(MXNDArrayFree(x));
 }
 
-/* What is not recorded, or comes from no variable, has no gradient. */
+/* Arrays that are not recorded, or come from no variable, have no gradient. */
 static void what_is_not_recorded_has_no_gradient(void **state) {
   const float values[] = {1, 2};
   NDArrayHandle x = marked(values, 2, 1), plain = row_of(values, 2), y = square(x), z, gradient = &x;
@@ -193,7 +193,7 @@ static void gradients_of_gradients(void **state) {
   ok(MXNDArrayFree(x));
 }
 
-/* What was recorded is a symbol as well. */
+/* A recorded array is a symbol as well. */
 static void what_was_recorded_is_a_symbol(void **state) {
   const float values[] = {1, 2};
   NDArrayHandle x = marked(values, 2, 1), y;
