@@ -51,6 +51,9 @@ class NDArray : public Object {
   bool is_detached = false;        // a constant that shares memory with a recorded array
   bool is_part = false;            // a view of some elements of another array
 
+  // Memory that other processes map as this array (shared_memory.cc).
+  cohort::NDArray shared_copy;
+
  private:
   mutable std::mutex mutex_;  // guards array_ while it has no memory
   cohort::NDArray array_;

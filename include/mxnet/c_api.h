@@ -179,18 +179,18 @@ MXNET_DLL int MXRandomSeed(int seed);
 /** Seeds the random operators of one device. */
 MXNET_DLL int MXRandomSeedContext(int seed, int dev_type, int dev_id);
 
-/** The threads that a CPU device takes for the work of its operators. */
+/** Not implemented: OMP_NUM_THREADS in the environment says it when an executor is bound. */
 MXNET_DLL int MXSetNumOMPThreads(int thread_num);
 
 /** Work is always queued as it comes: the number is only kept, and given back by the next call. */
 MXNET_DLL int MXEngineSetBulkSize(int bulk_size, int *prev_bulk_size);
 MXNET_DLL int MXGetGPUCount(int *out);
 
-/** As the next one, in MiB. */
+/** Not implemented, nor is the next one: Cohort knows what it uses of a device, not what others do. */
 MXNET_DLL int MXGetGPUMemoryInformation(int dev, int *free_mem, int *total_mem);
 MXNET_DLL int MXGetGPUMemoryInformation64(int dev, uint64_t *free_mem, uint64_t *total_mem);
 
-/** Memory that is cached for later arrays goes back to the system as far as possible. */
+/** Checks that there is such a device. Memory goes back as it is freed. */
 MXNET_DLL int MXStorageEmptyCache(int dev_type, int dev_id);
 
 /* ---- profiler ---- */
@@ -239,7 +239,7 @@ MXNET_DLL int MXNDArrayCreateEx(const uint32_t *shape, uint32_t ndim, int dev_ty
 MXNET_DLL int MXNDArrayCreateEx64(const int64_t *shape, int ndim, int dev_type, int dev_id, int delay_alloc, int dtype,
                                   NDArrayHandle *out);
 
-/** Sparse storage is described by the shapes of its aux arrays. */
+/** Sparse storage: not implemented. */
 MXNET_DLL int MXNDArrayCreateSparseEx(int storage_type, const uint32_t *shape, uint32_t ndim, int dev_type, int dev_id,
                                       int delay_alloc, int dtype, uint32_t num_aux, int *aux_type, uint32_t *aux_ndims,
                                       const uint32_t *aux_shape, NDArrayHandle *out);
