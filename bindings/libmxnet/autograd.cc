@@ -20,9 +20,16 @@ Flags &flags() {
   return of_thread;
 }
 
-const std::shared_ptr<SharedTape> &tape_of_thread() {
-  static thread_local std::shared_ptr<SharedTape> tape;
-  if (!tape) tape = std::make_shared<SharedTape>();
+// The tape that this thread records on. It lives as long as an array that was recorded on it: then the host has back
+// what the tape kept, and its functions are released while it still runs.
+std::weak_ptr<SharedTape> &recorded_on() {
+  static thread_local std::weak_ptr<SharedTape> of_thread;
+  return of_thread;
+}
+
+std::shared_ptr<SharedTape> tape_of_thread() {
+  std::shared_ptr<SharedTape> tape = recorded_on().lock();
+  if (!tape) recorded_on() = tape = std::make_shared<SharedTape>();
   return tape;
 }
 
@@ -44,7 +51,7 @@ std::shared_ptr<SharedTape> common_tape(const ArrayList &arrays) {
   for (const auto &array : arrays) {
     if (!array->origin || !array->origin->tape || array->is_detached) continue;
     if (common && common != array->origin->tape)
-      fail("arrays that were recorded by different threads meet in one operator");
+      fail("arrays that were recorded by different threads, or inside and outside of a callback, meet in one operator");
     common = array->origin->tape;
   }
   return common;
@@ -180,6 +187,9 @@ std::shared_ptr<SharedTape> tape_for(const ArrayList &inputs) {
   const std::shared_ptr<SharedTape> common = common_tape(inputs);
   return common ? common : tape_of_thread();
 }
+
+TapeUse::OtherTape::OtherTape() : outer_(std::exchange(recorded_on(), {})) {}
+TapeUse::OtherTape::~OtherTape() { recorded_on() = std::move(outer_); }
 
 TapeUse::TapeUse(const std::shared_ptr<SharedTape> &tape) : shared_(tape), lock_(tape->mutex) {
   shared_->tape.set_recording(is_recording());

@@ -72,15 +72,29 @@ cohort::NDArray recorded_input(NDArray &input, const std::shared_ptr<SharedTape>
 // Notes that arrays were made from others on a tape.
 void set_origin(const ArrayList &outputs, const ArrayList &inputs, const std::shared_ptr<SharedTape> &tape);
 
-// A lock on a tape whose flags are those of the thread.
+// A lock on a tape whose flags are those of the thread. A call on a tape may run functions of the host, which may record
+// and compute gradients themselves: meanwhile the thread records on another tape.
 class TapeUse {
  public:
   explicit TapeUse(const std::shared_ptr<SharedTape> &tape);
+  TapeUse(const TapeUse &) = delete;
+  TapeUse &operator=(const TapeUse &) = delete;
   cohort::Tape &tape() { return shared_->tape; }
 
  private:
   std::shared_ptr<SharedTape> shared_;
   std::unique_lock<std::recursive_mutex> lock_;
+
+  class OtherTape {
+   public:
+    OtherTape();
+    OtherTape(const OtherTape &) = delete;
+    OtherTape &operator=(const OtherTape &) = delete;
+    ~OtherTape();
+
+   private:
+    std::weak_ptr<SharedTape> outer_;
+  } other_tape_;
 };
 
 }  // namespace cohort_mxnet

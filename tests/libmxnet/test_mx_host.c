@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What hosts do that other tests do not: recording inside callbacks, calls while the process ends, wrong lists. */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "mxnet_test.h"
+
+static NDArrayHandle square(NDArrayHandle x) {
+  NDArrayHandle *outputs = NULL;
+  OpHandle op = NULL;
+  int num = 0;
+
+  ok(NNGetOpHandle("square", &op));
+  ok(MXImperativeInvoke(op, 1, &x, &num, &outputs, 0, NULL, NULL));
+  return outputs[0];
+}
+
+static NDArrayHandle marked(const float *values, uint32_t num) {
+  NDArrayHandle x = row_of(values, num), gradient = row_of(values, num);
+  uint32_t write = 1;
+
+  ok(MXAutogradMarkVariables(1, &x, &write, &gradient));
+  ok(MXNDArrayFree(gradient));
+  return x;
+}
+
+static void record(int on) { ok(MXAutogradSetIsRecording(on, NULL)); }
+
+static void take_gradient(NDArrayHandle x, const float *values, size_t num) {
+  NDArrayHandle gradient = NULL;
+
+  ok(MXNDArrayGetGrad(x, &gradient));
+  assert_non_null(gradient);
+  take_floats(gradient, values, num);
+  ok(MXNDArrayFree(x));
+}
+
+static int num_deleted;
+static const float *squared_values;
+
+static int deleted(void *state) {
+  (void)state;
+  return ++num_deleted;
+}
+
+/* The gradient of the square of squared_values, which are recorded anew. */
+static int record_again(int num_head_grads, int num_gradients, void **handles, const int *reqs, const int is_train,
+                        void *state) {
+  NDArrayHandle x = marked(squared_values, 2), y, gradient = NULL;
+  float values[2];
+
+  assert_int_equal(num_head_grads + num_gradients, 2);
+  (void)reqs;
+  (void)is_train;
+  (void)state;
+  record(1);
+  y = square(x);
+  record(0);
+  ok(MXAutogradBackward(1, &y, handles, 0));
+  ok(MXNDArrayGetGrad(x, &gradient));
+  ok(MXNDArraySyncCopyToCPU(gradient, values, 2));
+  ok(MXNDArraySyncCopyFromCPU(handles[1], values, 2));
+  ok(MXNDArrayFree(gradient));
+  ok(MXNDArrayFree(y));
+  ok(MXNDArrayFree(x));
+  ok(MXNDArrayFree(handles[0]));
+  ok(MXNDArrayFree(handles[1]));
+  return 1;
+}
+
+static struct MXCallbackList *callbacks(void) {
+  static int (*functions[])(void) = {(int (*)(void))(void (*)(void))record_again,
+                                     (int (*)(void))(void (*)(void))deleted};
+  static void *contexts[] = {NULL, NULL};
+  static struct MXCallbackList list = {2, functions, contexts};
+
+  num_deleted = 0;
+  return &list;
+}
+
+/* A function of the host may record and compute gradients itself, while a backward pass calls it. */
+static void functions_of_the_host_may_record(void **state) {
+  const float values[] = {1, 2}, squares[] = {1, 4}, expected[] = {4, 32};
+  NDArrayHandle x = marked(values, 2), y = row_of(squares, 2), z;
+
+  (void)state;
+  squared_values = values;
+  record(1);
+  ok(MXCustomFunctionRecord(1, &x, 1, &y, callbacks()));
+  z = square(y);
+  record(0);
+  ok(MXAutogradBackward(1, &z, NULL, 0));
+  assert_int_equal(num_deleted, 1);
+  ok(MXNDArrayFree(z));
+  ok(MXNDArrayFree(y));
+  take_gradient(x, expected, 2);
+}
+
+/* What was recorded and never needed ends with the arrays, not with the thread. */
+static void what_was_recorded_ends_with_its_arrays(void **state) {
+  const float values[] = {1, 2};
+  NDArrayHandle x = marked(values, 2), y = row_of(values, 2);
+
+  (void)state;
+  record(1);
+  ok(MXCustomFunctionRecord(1, &x, 1, &y, callbacks()));
+  record(0);
+  assert_int_equal(num_deleted, 0);
+  ok(MXNDArrayFree(y));
+  assert_int_equal(num_deleted, 1);
+  ok(MXNDArrayFree(x));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(functions_of_the_host_may_record),
+      TEST(what_was_recorded_ends_with_its_arrays),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
