@@ -346,7 +346,9 @@ namespace {
 class HostFunction {
  public:
   explicit HostFunction(const MXCallbackList &callbacks) {
-    if (callbacks.num_callbacks <= kCustomFunctionBackward) fail("a function without a callback for its gradient");
+    if (callbacks.num_callbacks <= kCustomFunctionBackward || !callbacks.callbacks || !callbacks.contexts ||
+        !callbacks.callbacks[kCustomFunctionBackward])
+      fail("a function without a callback for its gradient");
     backward_ = as_function<CustomFunctionBwdFunc>(callbacks.callbacks[kCustomFunctionBackward]);
     backward_state_ = callbacks.contexts[kCustomFunctionBackward];
     if (callbacks.num_callbacks > kCustomFunctionDelete) {
@@ -396,8 +398,9 @@ extern "C" {
 int MXCustomFunctionRecord(int num_inputs, NDArrayHandle *inputs, int num_outputs, NDArrayHandle *outputs,
                            struct MXCallbackList *callbacks) {
   return guarded([&] {
-    const ArrayList in = ndarrays(inputs, static_cast<size_t>(std::max(0, num_inputs))),
-                    out = ndarrays(outputs, static_cast<size_t>(std::max(0, num_outputs)));
+    if (num_inputs < 0 || num_outputs < 0) fail("a negative number of inputs or outputs");
+    const ArrayList in = ndarrays(inputs, static_cast<size_t>(num_inputs)),
+                    out = ndarrays(outputs, static_cast<size_t>(num_outputs));
     const auto function = std::make_shared<HostFunction>(required(callbacks, "callbacks"));
     const std::shared_ptr<SharedTape> tape = tape_for(in);
     if (!tape) return;

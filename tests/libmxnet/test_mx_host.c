@@ -111,10 +111,26 @@ static void what_was_recorded_ends_with_its_arrays(void **state) {
   ok(MXNDArrayFree(x));
 }
 
+/* A list without callbacks is refused. */
+static void functions_need_their_callbacks(void **state) {
+  struct MXCallbackList empty = {2, NULL, NULL};
+  const float values[] = {1, 2};
+  NDArrayHandle x = marked(values, 2), y = row_of(values, 2);
+
+  (void)state;
+  record(1);
+  fails(MXCustomFunctionRecord(1, &x, 1, &y, &empty), "without a callback");
+  fails(MXCustomFunctionRecord(-1, &x, 1, &y, callbacks()), "negative");
+  record(0);
+  ok(MXNDArrayFree(y));
+  ok(MXNDArrayFree(x));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(functions_of_the_host_may_record),
       TEST(what_was_recorded_ends_with_its_arrays),
+      TEST(functions_need_their_callbacks),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
