@@ -157,7 +157,8 @@ int MXSetIsNumpyShape(int is_np_shape, int *prev) {
     if (is_np_shape < 0 || is_np_shape > 2)
       fail("expected 0, 1 or 2 for is_np_shape, found " + std::to_string(is_np_shape));
     if (prev) *prev = numpy_shape();
-    numpy_shape_of_all = is_np_shape == 2;
+    // Off is off for all, but a thread that turns it on leaves the others as they are.
+    if (is_np_shape != 1) numpy_shape_of_all = is_np_shape == 2;
     numpy_shape_of_thread() = is_np_shape == 0 ? 0 : 1;
   });
 }

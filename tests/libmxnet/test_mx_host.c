@@ -126,11 +126,42 @@ static void functions_need_their_callbacks(void **state) {
   ok(MXNDArrayFree(x));
 }
 
+static void *numpy_shape_of_a_thread(void *result) {
+  if (MXIsNumpyShape((int *)result) != 0) *(int *)result = -1;
+  return NULL;
+}
+
+static int numpy_shape_elsewhere(void) {
+  pthread_t thread;
+  int found = -1;
+
+  assert_int_equal(pthread_create(&thread, NULL, numpy_shape_of_a_thread, &found), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  return found;
+}
+
+/* A thread that asks for NumPy's shapes leaves the others as they are; one that turns them off does so for all. */
+static void numpy_shapes_of_all_threads(void **state) {
+  int previous = -1;
+
+  (void)state;
+  ok(MXSetIsNumpyShape(1, NULL));
+  assert_int_equal(numpy_shape_elsewhere(), 0);
+  ok(MXSetIsNumpyShape(2, &previous));
+  assert_int_equal(previous, 1);
+  assert_int_equal(numpy_shape_elsewhere(), 2);
+  ok(MXSetIsNumpyShape(1, NULL));
+  assert_int_equal(numpy_shape_elsewhere(), 2);
+  ok(MXSetIsNumpyShape(0, NULL));
+  assert_int_equal(numpy_shape_elsewhere(), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(functions_of_the_host_may_record),
       TEST(what_was_recorded_ends_with_its_arrays),
       TEST(functions_need_their_callbacks),
+      TEST(numpy_shapes_of_all_threads),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
