@@ -57,15 +57,17 @@ cohort::Shape known_shape(const Length *begin, const Length *end) {
     if (length < -1) fail("a known shape with an axis of length " + std::to_string(length));
     shape.push_back(length < 0 ? 0 : length);
   }
-  if (shape.size() > COHORT_MAX_AXES)
-    fail("a known shape of " + std::to_string(shape.size()) + " axes; at most 32 are possible");
   return shape;
 }
 
 template <typename Begin>
 void check_ranges(const Begin *begins, uint32_t num) {
-  for (uint32_t i = 0; i < num; ++i)
+  if (static_cast<int64_t>(begins[0]) < 0) fail("the shapes begin at " + std::to_string(begins[0]));
+  for (uint32_t i = 0; i < num; ++i) {
     if (begins[i + 1] < begins[i]) fail("the beginnings of the shapes do not ascend");
+    if (begins[i + 1] - begins[i] > COHORT_MAX_AXES)
+      fail("a known shape of " + std::to_string(begins[i + 1] - begins[i]) + " axes; at most 32 are possible");
+  }
 }
 
 template <typename Length, typename NumAxes, typename Begin, typename Count>

@@ -156,12 +156,33 @@ static void numpy_shapes_of_all_threads(void **state) {
   assert_int_equal(numpy_shape_elsewhere(), 0);
 }
 
+/* A shape that cannot be is refused before it is read. */
+static void shapes_of_too_many_axes_are_not_read(void **state) {
+  const int64_t far[] = {0, INT64_C(1) << 40}, before[] = {-1, 1}, length = 1, **in = NULL, **out = NULL, **aux = NULL;
+  const int *in_axes = NULL, *out_axes = NULL, *aux_axes = NULL;
+  size_t num_in = 0, num_out = 0, num_aux = 0;
+  const char *name = "x";
+  SymbolHandle x = NULL;
+  int complete = 0;
+
+  (void)state;
+  ok(MXSymbolCreateVariable(name, &x));
+  fails(MXSymbolInferShapeEx64(x, 1, &name, far, &length, &num_in, &in_axes, &in, &num_out, &out_axes, &out, &num_aux,
+                               &aux_axes, &aux, &complete),
+        "at most 32");
+  fails(MXSymbolInferShapeEx64(x, 1, &name, before, &length, &num_in, &in_axes, &in, &num_out, &out_axes, &out,
+                               &num_aux, &aux_axes, &aux, &complete),
+        "begin at -1");
+  ok(MXSymbolFree(x));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(functions_of_the_host_may_record),
       TEST(what_was_recorded_ends_with_its_arrays),
       TEST(functions_need_their_callbacks),
       TEST(numpy_shapes_of_all_threads),
+      TEST(shapes_of_too_many_axes_are_not_read),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
