@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "error_guard.hpp"
 
+#include <memory>
 #include <stdexcept>
 
 #include "mxnet/c_api.h"
@@ -9,9 +10,21 @@ namespace cohort_mxnet {
 
 namespace {
 
+// Hosts call the library while the process ends, after the main thread's variables are destroyed: then there is another
+// message, which nobody destroys.
 std::string &message_of_thread() {
-  static thread_local std::string message;
-  return message;
+  struct Message {
+    std::string text;
+    bool *is_gone;
+    ~Message() { *is_gone = true; }
+  };
+  static thread_local bool is_gone = false;
+  if (is_gone) {
+    static thread_local std::string *const last = std::make_unique<std::string>().release();
+    return *last;
+  }
+  static thread_local Message message{{}, &is_gone};
+  return message.text;
 }
 
 }  // namespace

@@ -176,6 +176,31 @@ static void shapes_of_too_many_axes_are_not_read(void **state) {
   ok(MXSymbolFree(x));
 }
 
+static void fail_late(void) {
+  char name[300];
+  OpHandle op = NULL;
+
+  memset(name, 'a', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  _exit(NNGetOpHandle(name, &op) == -1 && strstr(MXGetLastError(), name) ? 0 : 1);
+}
+
+/* Errors have messages while the process ends, after the variables of its threads are gone. */
+static void errors_have_messages_at_exit(void **state) {
+  int status = -1;
+  pid_t child;
+
+  (void)state;
+  fails(MXNDArrayFree(&child), "freed or was never one");
+  child = fork();
+  if (child == 0) {
+    if (atexit(fail_late) != 0) _exit(2);
+    exit(3);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(functions_of_the_host_may_record),
@@ -183,6 +208,7 @@ int main(void) {
       TEST(functions_need_their_callbacks),
       TEST(numpy_shapes_of_all_threads),
       TEST(shapes_of_too_many_axes_are_not_read),
+      TEST(errors_have_messages_at_exit),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
