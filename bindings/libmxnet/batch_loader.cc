@@ -39,7 +39,6 @@ bool BatchLoader::next(Batch &batch) {
   if (num_pad != 0) is_at_end_ = true;
   if (row == 0) return false;
   if (num_pad != 0 && round_batch_) {
-    has_wrapped_ = true;
     source_->rewind();
     for (; row < batch_size_; ++row) {
       if (read_row(row)) continue;
@@ -48,6 +47,7 @@ bool BatchLoader::next(Batch &batch) {
     }
   }
   source_->finish();
+  has_wrapped_ = num_pad != 0 && round_batch_;  // after an error the next pass begins with the first row
   batch.data = make_array(data_buffer_, batch_size_, data_);
   batch.label = make_array(label_buffer_, batch_size_, label_);
   batch.index = index_;

@@ -101,6 +101,22 @@ static void iterators_are_described(void **state) {
   assert_string_equal(types[3], "Shape(tuple), optional, default=[1]");
 }
 
+/* After an error in a batch that was being filled up, the next pass begins with the first row. */
+static void a_pass_after_an_error_begins_at_the_first_row(void **state) {
+  DataIterHandle iter = NULL;
+  int there = 0, i;
+
+  (void)state;
+  ok(create("CSVIter", &iter, "data_csv", WRITE("d.csv", seven_rows), "data_shape", "(2,)", "batch_size", "3", NULL));
+  for (i = 0; i < 2; ++i) assert_true(has_next(iter));
+  WRITE("d.csv", "0,0\n1,x\n2,20\n3,30\n4,40\n5,50\n6,60\n");
+  fails(MXDataIterNext(iter, &there), "'x' in column 2");
+  WRITE("d.csv", seven_rows);
+  ok(MXDataIterBeforeFirst(iter));
+  next_rows(iter, 0, 1, 2, 0);
+  ok(MXDataIterFree(iter));
+}
+
 /* With round_batch the first rows fill the last batch up, and the next pass begins after them. */
 static void a_last_batch_is_filled_up_with_first_rows(void **state) {
   DataIterHandle iter = NULL;
@@ -631,6 +647,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(iterators_are_described),
       TEST(a_last_batch_is_filled_up_with_first_rows),
+      TEST(a_pass_after_an_error_begins_at_the_first_row),
       TEST(without_round_batch_each_pass_begins_at_the_first_row),
       TEST(a_batch_may_be_larger_than_the_data_set),
       TEST(batches_stay_as_they_were),
