@@ -104,8 +104,10 @@ struct NodeState {
   std::unique_ptr<HostCallbacks> made;
 
   const HostCallbacks &op(const std::vector<cohort::NDArray> &inputs) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (made) return *made;
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (made) return *made;
+    }
     std::vector<std::vector<unsigned>> shapes;
     std::vector<unsigned *> pointers;
     std::vector<int> num_axes, dtypes;
@@ -123,7 +125,9 @@ struct NodeState {
                                                    static_cast<const char *>(text), static_cast<int>(inputs.size()),
                                                    pointers.data(), static_cast<const int *>(num_axes.data()),
                                                    static_cast<const int *>(dtypes.data()), callbacks->list());
-    made = std::move(callbacks);
+    // No lock is held while the host's code runs. If two threads have made the operator, the first one stays.
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!made) made.swap(callbacks);
     return *made;
   }
 };
