@@ -136,6 +136,8 @@ package AI::Cohort::FFI::Declarations;
 use strict;
 use warnings;
 
+HEAD
+    $made .= "# The version of the library that this was made for.\nour \$LIBRARY_VERSION = '$abi->{version}';\n\n" . <<'HEAD';
 # name => [result, arguments...]; "error" is a cohort_error pointer that is to be thrown.
 our %FUNCTIONS = (
 HEAD

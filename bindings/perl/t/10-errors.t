@@ -2,6 +2,7 @@
 # Errors, contexts, the library's log, and the library's version and features.
 use strict;
 use warnings;
+use File::Temp ();
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use CohortTest;
@@ -49,9 +50,25 @@ test 'the library says what it is' => sub {
 
 test 'the place of the library is checked' => sub {
     local $ENV{COHORT_LIB} = '/nowhere';
-    fails { AI::Cohort::FFI::find_library() } 'io', qr{/nowhere};
+    fails { AI::Cohort::FFI::find_library() } 'io', qr{Tried /nowhere: /nowhere: cannot open shared object file};
     local $ENV{COHORT_LIB} = '/';
     fails { AI::Cohort::FFI::find_library() } 'io', qr{/libcohort\.so};
+};
+
+test 'a library that is too old is refused' => sub {
+    plan skip_all => 'there is no compiler here' if system('cc --version >/dev/null 2>&1') != 0;
+    my $folder = File::Temp::tempdir(CLEANUP => 1);
+    my @others = grep { !/^cohort_version(?:_number)?$/ } sort keys %AI::Cohort::FFI::Declarations::FUNCTIONS;
+    for my $case ([\@others, 'is libcohort 0.0.1'], [[], 'has no cohort_arrays_add']) {
+        my ($functions, $reason) = @$case;
+        open my $cc, '|-', "cc -shared -fPIC -w -xc - -o $folder/libcohort.so" or die $!;
+        print {$cc} 'int cohort_version_number(void) { return 1; } const char *cohort_version(void) { return "0.0.1"; }';
+        print {$cc} "void $_(void) {}\n" for @$functions;
+        close $cc or die "cc: $?";
+        local $ENV{COHORT_LIB} = $folder;
+        like(qx{$^X -I$FindBin::Bin/../lib -e 'use AI::Cohort' 2>&1},
+            qr{^\Q$folder/libcohort.so $reason; this package needs libcohort \E[\d.]+ or later at -e line 1\.\n});
+    }
 };
 
 test 'structs of options are laid out as the library has them' => sub {

@@ -26,6 +26,8 @@ sub _word_for {
     }
 }
 
+our $LIBRARY;
+
 # ---- the library ---------------------------------------------------------------------------------------------------
 
 sub find_library {
@@ -33,7 +35,7 @@ sub find_library {
     if (defined $place && length $place) {
         my $path = -d $place ? "$place/libcohort.so" : $place;
         return $path if -e $path;
-        AI::Cohort::Error->throw(io => "COHORT_LIB is '$place', and there is no library at $path", $path);
+        _cannot_load($path, "$path: cannot open shared object file: No such file or directory");
     }
     return FFI::CheckLib::find_lib(lib => 'cohort') // _cannot_load('libcohort.so', 'it is not where the linker looks');
 }
@@ -44,8 +46,15 @@ sub _cannot_load {
           "libcohort cannot be loaded; COHORT_LIB may name it or the folder it is in. Tried $path: $reason", $path);
 }
 
+# The library lacks a function, or is older than these declarations.
+sub _too_old {
+    my ($found) = @_;
+    my $needed = $AI::Cohort::FFI::Declarations::LIBRARY_VERSION;
+    AI::Cohort::Error->throw(unsupported => "$found; this package needs libcohort $needed or later", $LIBRARY);
+}
+
 die "AI::Cohort is for 64-bit systems\n" if length pack('J', 0) != 8;    # see struct()
-our $LIBRARY = find_library();
+$LIBRARY = find_library();
 DynaLoader::dl_load_file($LIBRARY, 0) or _cannot_load($LIBRARY, DynaLoader::dl_error());    # says what is missing
 my $ffi = FFI::Platypus->new(api => 2, lib => $LIBRARY);
 
@@ -146,6 +155,7 @@ sub _wrapped {
     for my $name (sort keys %$functions) {
         my ($result, @types) = @{$functions->{$name}};
         my $fails = $result eq 'error';
+        $ffi->find_symbol($name) or _too_old("$LIBRARY has no $name");
         my $function = $ffi->function($name => [map { /\[/ ? 'opaque' : $_ } @types] => $fails ? 'opaque' : $result);
         $function->attach("AI::Cohort::FFI::Raw::$name");
         my $raw = \&{"AI::Cohort::FFI::Raw::$name"};
@@ -158,6 +168,11 @@ sub _wrapped {
         *$name = sub () {$value};
         push @EXPORT, $name;
     }
+}
+
+{
+    my ($major, $minor, $patch) = split /\./, $AI::Cohort::FFI::Declarations::LIBRARY_VERSION;
+    _too_old("$LIBRARY is libcohort " . cohort_version()) if cohort_version_number() < $major * 10000 + $minor * 100 + $patch;
 }
 
 # At exit: waits, because queued work may read memory that Perl owns, and Perl frees objects in any order when it ends.

@@ -4,6 +4,9 @@ package AI::Cohort::FFI::Declarations;
 use strict;
 use warnings;
 
+# The version of the library that this was made for.
+our $LIBRARY_VERSION = '0.1.0';
+
 # name => [result, arguments...]; "error" is a cohort_error pointer that is to be thrown.
 our %FUNCTIONS = (
     cohort_arrays_add => [qw(error opaque string opaque)],
