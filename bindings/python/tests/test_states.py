@@ -5,6 +5,9 @@ import base64
 import json
 import os
 import pickle
+import struct
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -76,6 +79,48 @@ class States(Case):
         for value in Called(), {0: Called()}, ({0: None}, Called()):
             with self.raises(cohort.FormatError, "the pickle names 'posix.system'"):
                 cohort.optimizer.create("sgd").set_states(pickle.dumps(value), NAMES)
+
+    def test_a_small_file_does_not_take_much_memory_or_stack(self):
+        array = b"\x8c\x15mxnet.ndarray.ndarray\x8c\x07NDArray\x93N\x85R}\x8c\x06handleB"
+        indices = b"".join(b"J" + struct.pack("<i", i) + b"h\x00" for i in range(4000))
+        nested = b"N" + b"\x85" * 300000
+        wrong = {
+            "found NoneType": b"Nr\xff\xff\xff\x7f.",  # the memo's last place
+            "found list": b"}" + nested + b"Ns].",  # its hash is computed by recursion
+            "found int": b"}\x8a\xff" + b"\x7f" * 255 + b"Ns.",
+            "is no Unicode": pickle.dumps({"\ud800": None})[2:],
+            "the same array": b"}("
+            + array
+            + struct.pack("<I", 1 << 20)
+            + bytes(1 << 20)
+            + b"sb\x94N"
+            + indices
+            + b"u.",
+            "the same contents": b"\x8c\x07_codecs\x8c\x06encode\x93\x94X"
+            + struct.pack("<I", 1 << 20)
+            + b"a" * (1 << 20)
+            + b"\x85\x94"
+            + b"h\x00h\x01R" * 4000
+            + b".",
+            "the opcode BINPERSID": b"NQ.",
+        }
+        code = (
+            "import resource, sys, cohort\n"
+            "resource.setrlimit(resource.RLIMIT_DATA, (1 << 31, 1 << 31))\n"
+            "rule = cohort.optimizer.create('sgd', momentum=0.9)\n"
+            "try: rule.set_states(sys.stdin.buffer.read(), [str(i) for i in range(4000)])\n"
+            "except cohort.FormatError as error: print(error)\n"
+        )
+        for words, data in wrong.items():
+            with self.subTest(words):
+                done = subprocess.run(
+                    [sys.executable, "-c", code],
+                    input=b"\x80\x04" + data,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                )
+                self.assertIn(words, done.stdout.decode())
+                self.assertEqual(done.returncode, 0)
 
     def test_wrong_states_are_refused_and_change_nothing(self):
         rule = cohort.optimizer.create("sgd", momentum=0.9)

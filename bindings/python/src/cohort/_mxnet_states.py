@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """States of MXNet's optimizers, which MXNet pickles, as the library's own states.
 
-A pickle can name any function to be called. This reader calls none but its own: arrays become their bytes, a pickled
-optimizer its attributes, and any other name is an error. It writes version 1 of the library's format, which
+A pickle can name any function to be called. This reader calls none: arrays become their bytes, a pickled optimizer its
+attributes, and any other name is an error. It writes version 1 of the library's format, which
 ``src/optimizer/optimizer_states.cc`` describes.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
+import pickletools
 import struct
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ._library import to_int, to_list
 from .errors import FormatError, InvalidArgumentError, UnsupportedError
@@ -28,85 +27,163 @@ def is_pickle(data: bytes) -> bool:
     return data[:1] == _PICKLE
 
 
-class _Array:
-    """An array as MXNet has written it."""
+# Names of the types and functions in MXNet's pickles.
+_ARRAYS = {
+    ("mxnet.ndarray.ndarray", "NDArray"),
+    ("mxnet.ndarray", "NDArray"),
+    ("mxnet.numpy.multiarray", "ndarray"),
+}
+_CONSTRUCTORS = {("copyreg", "_reconstructor"), ("copy_reg", "_reconstructor")}
+_BYTES = {("builtins", "bytearray"), ("__builtin__", "bytearray"), ("_codecs", "encode")}
+_OBJECT = {("builtins", "object"), ("__builtin__", "object")}
 
-    raw: Optional[bytes] = None
+# Opcodes of pickles: those whose argument is a value, and those that make one from nothing.
+_WITH_VALUE = (
+    "BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINSTRING SHORT_BINSTRING "
+    "BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8"
+).split()
+_MADE: Dict[str, Callable[[], Any]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_LIST": list,
+    "EMPTY_DICT": dict,
+    "EMPTY_TUPLE": tuple,
+}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
-    def __init__(self, *ignored: Any) -> None:
-        pass
 
-    def __setstate__(self, state: Any) -> None:
-        raw = state.get("handle") if isinstance(state, dict) else None
-        if not isinstance(raw, (bytes, bytearray)):
-            raise FormatError("an array has no contents")
-        self.raw = bytes(raw)
+class _Name:
+    """A type or function of a module."""
+
+    def __init__(self, module: Any, name: Any) -> None:
+        self.key = module, name
+        known = self.key in _ARRAYS | _CONSTRUCTORS | _BYTES | _OBJECT
+        if not known and str(module).split(".")[0] not in ("mxnet", "numpy"):
+            raise FormatError(f"the pickle names '{module}.{name}', which states of an optimizer do not have")
 
 
-class _Attributes:
-    """An object of MXNet's whose attributes are read, and nothing else."""
+class _Object:
+    """An array as MXNet has written it, or another object of MXNet's, of which the attributes are read."""
 
-    def __init__(self, *ignored: Any) -> None:
-        pass
+    def __init__(self, of: Any) -> None:
+        if not isinstance(of, _Name) or of.key in _BYTES | _CONSTRUCTORS | _OBJECT:
+            raise FormatError("expected an array or an optimizer, found another object")
+        self.is_array = of.key in _ARRAYS
+        self.raw: Optional[bytes] = None
+        self.attributes: Dict[Any, Any] = {}
 
-    def __setstate__(self, state: Any) -> None:
+    def build(self, state: Any) -> None:
         if isinstance(state, dict):
-            self.__dict__.update(state)
-
-    def __call__(self, *ignored: Any) -> "_Attributes":
-        return self
-
-
-def _reconstruct(kind: Any, base: Any, state: Any) -> Any:
-    """copyreg's function for objects without a constructor."""
-    if kind not in (_Array, _Attributes):
-        raise FormatError("expected an array or an optimizer, found another object")
-    return kind()
+            self.attributes = state
+        if self.is_array:
+            self.raw = self.attributes.get("handle")
+            if not isinstance(self.raw, (bytes, bytearray)):
+                raise FormatError("an array has no contents")
 
 
-def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    """The function by which old pickles write bytes."""
-    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-        raise FormatError("expected text in latin1, found other text")
-    return text.encode("latin1")
-
-
-def _bytearray(*given: Any) -> bytes:
+def _bytes(given: Sequence[Any]) -> bytes:
+    """Pickles before protocol 5 write bytes as text in latin1, or have a call that changes their type."""
     if not given:
         return b""
-    data = _encode(*given) if isinstance(given[0], str) else given[0]
-    if not isinstance(data, (bytes, bytearray)):
-        raise FormatError(f"expected bytes, found {type(data).__name__}")
-    return bytes(data)
+    if isinstance(given[0], (bytes, bytearray)):
+        return given[0]
+    if not isinstance(given[0], str) or (len(given) > 1 and given[1] not in ("latin1", "latin-1")):
+        raise FormatError("expected bytes, or text in latin1")
+    return given[0].encode("latin1")
 
 
-class _Reader(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        allowed = {
-            ("mxnet.ndarray.ndarray", "NDArray"): _Array,
-            ("mxnet.ndarray", "NDArray"): _Array,
-            ("mxnet.numpy.multiarray", "ndarray"): _Array,
-            ("copyreg", "_reconstructor"): _reconstruct,
-            ("copy_reg", "_reconstructor"): _reconstruct,
-            ("builtins", "object"): object,
-            ("builtins", "bytearray"): _bytearray,
-            ("_codecs", "encode"): _encode,
-        }
-        found = allowed.get((module, name))
-        if found is None and module.split(".")[0] in ("mxnet", "numpy"):
-            found = _Attributes
-        if found is None:
-            raise FormatError(f"the pickle names '{module}.{name}', which states of an optimizer do not have")
-        return found
-
-    def persistent_load(self, pid: Any) -> Any:
-        raise FormatError("the pickle refers to objects outside of it")
+def _call(what: Any, given: Sequence[Any]) -> Any:
+    if isinstance(what, _Object):  # what NumPy's functions return
+        return what
+    if not isinstance(what, _Name):
+        raise FormatError("expected an array or an optimizer, found another object")
+    if what.key in _BYTES:
+        return _bytes(given)
+    return _Object(given[0] if what.key in _CONSTRUCTORS else what)
 
 
-def _read(data: bytes, source: str) -> Tuple[Dict[Any, Any], Optional[_Attributes]]:
-    """The states by index, and the optimizer if it was saved, too."""
+def _set_items(to: Any, items: Sequence[Any]) -> None:
+    """Keys of other types, whose hashes may take any time and stack, are left out: nothing here has them."""
+    for key, value in zip(items[::2], items[1::2]):
+        if isinstance(key, (int, float, str, bytes)):
+            to[key] = value
+
+
+class _Reader:
+    """What a pickle contains. It takes memory in proportion to the pickle, whatever that says, which pickle.Unpickler
+    does not."""
+
+    def __init__(self) -> None:
+        self.stack: List[Any] = []
+        self.marks: List[int] = []
+        self.memo: Dict[int, Any] = {}
+        self.bytes_left = 0  # that calls may make: each array has its own
+
+    def take(self, begin: int) -> List[Any]:
+        if not 0 <= begin <= len(self.stack):
+            raise FormatError("a value is missing")
+        taken = self.stack[begin:]
+        del self.stack[begin:]
+        return taken
+
+    def last(self, num: int) -> List[Any]:
+        return self.take(len(self.stack) - num)
+
+    def read(self, data: bytes) -> Any:
+        self.bytes_left = len(data)
+        for opcode, argument, _ in pickletools.genops(data):
+            self.run(opcode.name, argument)
+        return self.stack[-1]
+
+    def run(self, opcode: str, argument: Any) -> None:
+        stack = self.stack
+        if opcode in _WITH_VALUE:
+            stack.append(argument)
+        elif opcode in _MADE:
+            stack.append(_MADE[opcode]())
+        elif opcode in _TUPLES:
+            stack.append(tuple(self.last(_TUPLES[opcode])))
+        elif opcode == "MARK":
+            self.marks.append(len(stack))
+        elif opcode == "TUPLE":
+            stack.append(tuple(self.take(self.marks.pop())))
+        elif opcode in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
+            self.memo[len(self.memo) if argument is None else argument] = stack[-1]
+        elif opcode in ("GET", "BINGET", "LONG_BINGET"):
+            stack.append(self.memo[argument])
+        elif opcode == "APPEND":
+            (value,) = self.last(1)
+            stack[-1].append(value)
+        elif opcode == "APPENDS":
+            values = self.take(self.marks.pop())
+            stack[-1].extend(values)
+        elif opcode == "SETITEM":
+            _set_items(stack[-3], self.last(2))
+        elif opcode == "SETITEMS":
+            values = self.take(self.marks.pop())
+            _set_items(stack[-1], values)
+        elif opcode == "GLOBAL":
+            stack.append(_Name(*argument.split(" ", 1)))
+        elif opcode == "STACK_GLOBAL":
+            stack.append(_Name(*self.last(2)))
+        elif opcode in ("REDUCE", "NEWOBJ"):
+            made = _call(*self.last(2))
+            self.bytes_left -= len(made) if isinstance(made, (bytes, bytearray)) else 0
+            if self.bytes_left < 0:
+                raise FormatError("several arrays have the same contents")
+            stack.append(made)
+        elif opcode == "BUILD":
+            (state,) = self.last(1)
+            stack[-1].build(state)
+        elif opcode not in ("PROTO", "FRAME", "STOP"):
+            raise FormatError(f"the pickle has the opcode {opcode}, which states of an optimizer do not have")
+
+
+def _read(data: bytes, source: str) -> Tuple[Dict[Any, Any], Dict[Any, Any]]:
+    """The states by index, and the attributes of the optimizer if it was saved, too."""
     try:
-        found = _Reader(io.BytesIO(data)).load()
+        found = _Reader().read(data)
     except FormatError as error:
         raise FormatError(f"{source}: {error}", source) from None
     except Exception as error:  # a damaged pickle raises exceptions of any class
@@ -116,7 +193,7 @@ def _read(data: bytes, source: str) -> Tuple[Dict[Any, Any], Optional[_Attribute
         found, optimizer = found
     if not isinstance(found, dict):
         raise FormatError(f"{source}: expected a dict of states, found {type(found).__name__}", source)
-    return found, optimizer if isinstance(optimizer, _Attributes) else None
+    return found, optimizer.attributes if isinstance(optimizer, _Object) else {}
 
 
 def _flat(state: Any, source: str, which: str, depth: int = 0) -> List[bytes]:
@@ -125,7 +202,7 @@ def _flat(state: Any, source: str, which: str, depth: int = 0) -> List[bytes]:
         return []
     if isinstance(state, (tuple, list)) and len(state) < 16 and depth < 3:
         return [array for part in state for array in _flat(part, source, which, depth + 1)]
-    if isinstance(state, _Array) and state.raw is not None:
+    if isinstance(state, _Object) and state.raw is not None:
         return [state.raw]
     raise FormatError(f"{source}: '{which}': expected arrays, found {type(state).__name__}", source)
 
@@ -139,15 +216,27 @@ def _count(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
 
 
+def _counts(optimizer: Dict[Any, Any]) -> Dict[Any, int]:
+    """The number of updates by index."""
+    table = optimizer.get("_index_update_count")
+    return {index: _count(count) for index, count in table.items()} if isinstance(table, dict) else {}
+
+
 def _places(
     indices: Sequence[Any], names: Optional[Sequence[str]], named: Any, copies: int, source: str
 ) -> Dict[Any, Tuple[str, int]]:
     """The parameter and the copy that each index of the states stands for."""
+    named = named if isinstance(named, dict) and names is None else {}
+    copy_of: Dict[int, int] = {}  # among the indices with one name
+    seen: Dict[str, int] = {}
+    for index in sorted(i for i, name in named.items() if isinstance(i, int) and isinstance(name, str)):
+        copy_of[index] = seen.get(named[index], 0)
+        seen[named[index]] = copy_of[index] + 1
     found: Dict[Any, Tuple[str, int]] = {}
     for index in indices:
         if isinstance(index, (str, bytes)):
             found[index] = (index if isinstance(index, str) else index.decode("utf-8", "replace"), 0)
-        elif not isinstance(index, int) or index < 0:
+        elif not isinstance(index, int) or not 0 <= index < 2**53:
             raise FormatError(
                 f"{source}: expected numbers and names of parameters, found {type(index).__name__}", source
             )
@@ -159,15 +248,17 @@ def _places(
                     "param_names",
                 )
             found[index] = names[index // copies], index % copies
-        elif isinstance(named, dict) and isinstance(named.get(index), str):
-            before = [i for i in named if isinstance(i, int) and i < index and named[i] == named[index]]
-            found[index] = named[index], len(before)
+        elif index in copy_of:
+            found[index] = named[index], copy_of[index]
         else:
             raise InvalidArgumentError(
                 f"{source}: the states are numbered, and the file has no names of parameters: param_names is needed, "
                 "the names in the order in which MXNet had them",
                 "param_names",
             )
+    for name, _ in found.values():
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise FormatError(f"{source}: the name of a parameter is no Unicode", source)
     return found
 
 
@@ -185,12 +276,13 @@ def convert(data: bytes, own_states: bytes, begin: int, param_names: Any, num_co
         )
     names = None if param_names is None else [str(one) for one in to_list(param_names, "param_names")]
     copies = to_int(num_copies, "num_copies", 1, 2**31 - 1)
-    places = _places(list(states), names, getattr(optimizer, "idx2name", None), copies, source)
-    counts = getattr(optimizer, "_index_update_count", None)
-    counts = counts if isinstance(counts, dict) else {}
-    num_update = max([begin, _count(getattr(optimizer, "num_update", 0)), *map(_count, counts.values())])
+    places = _places(list(states), names, optimizer.get("idx2name"), copies, source)
+    counts = _counts(optimizer)
+    num_update = max([begin, _count(optimizer.get("num_update")), *counts.values()])
 
-    listed, arrays = b"", []
+    listed: List[bytes] = []
+    arrays: List[Tuple[str, bytes]] = []
+    num_bytes = 0
     for index, (param, copy) in places.items():
         found = _flat(states[index], source, param)
         if len(found) == expected + 1 and multi_precision != "0":
@@ -199,12 +291,13 @@ def convert(data: bytes, own_states: bytes, begin: int, param_names: Any, num_co
             raise FormatError(
                 f"{source}: '{param}' has {len(found)} states, this optimizer ({name}) has {expected}", source
             )
-        count = _count(counts.get(index, begin))
-        listed += _text(param) + struct.pack("<Qq", copy, count)
+        num_bytes += sum(map(len, found))
+        if num_bytes > len(data):
+            raise FormatError(f"{source}: several parameters have the same array", source)
+        listed.append(_text(param) + struct.pack("<Qq", copy, counts.get(index, begin)))
         arrays += [(f"{i}/{copy}/{param}", raw) for i, raw in enumerate(found)]
     params = struct.pack("<QQQ", _PARAMS_MAGIC, 0, len(arrays)) + b"".join(raw for _, raw in arrays)
-    params += struct.pack("<Q", len(arrays))
-    for label, _ in arrays:
-        params += struct.pack("<Q", len(label.encode("utf-8"))) + label.encode("utf-8")
+    labels = [label.encode("utf-8") for label, _ in arrays]
+    params += struct.pack("<Q", len(labels)) + b"".join(struct.pack("<Q", len(label)) + label for label in labels)
     head = _OWN + struct.pack("<I", 1) + _text(kind) + struct.pack("<qQ", num_update, len(places))
-    return head + listed + struct.pack("<Q", len(params)) + params
+    return head + b"".join(listed) + struct.pack("<Q", len(params)) + params
