@@ -122,6 +122,24 @@ class States(Case):
                 self.assertIn(words, done.stdout.decode())
                 self.assertEqual(done.returncode, 0)
 
+    def test_each_device_has_its_own_counts(self):
+        counts = {0: {0: 3, 2: 4}, 1: {1: 5, 3: 6}}
+        attributes = {"num_update": 6, "_all_index_update_counts": counts, "_index_update_count": counts[1]}
+        states = pickle.dumps(dict.fromkeys(range(4)), 2)[:-1]
+        rule = cohort.optimizer.create("sgd")
+        rule.set_states(
+            states + b"cmxnet.optimizer.optimizer\nSGD\n)\x81" + pickle.dumps(attributes, 2)[2:-1] + b"b\x86.",
+            ["a", "b"],
+            2,
+        )
+        own, found = rule.get_states(), {}
+        at = 16 + struct.unpack_from("<I", own, 12)[0] + 16
+        while len(found) < 4:
+            name = own[at + 4 : at + 5].decode()  # of one letter
+            copy, found[name, copy] = struct.unpack_from("<Qq", own, at + 5)
+            at += 21
+        self.assertEqual(found, {("a", 0): 3, ("a", 1): 5, ("b", 0): 4, ("b", 1): 6})
+
     def test_wrong_states_are_refused_and_change_nothing(self):
         rule = cohort.optimizer.create("sgd", momentum=0.9)
         before, whole = rule.get_states(), states_of("sgd with momentum")

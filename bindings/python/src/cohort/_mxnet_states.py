@@ -217,9 +217,13 @@ def _count(value: Any) -> int:
 
 
 def _counts(optimizer: Dict[Any, Any]) -> Dict[Any, int]:
-    """The number of updates by index."""
-    table = optimizer.get("_index_update_count")
-    return {index: _count(count) for index, count in table.items()} if isinstance(table, dict) else {}
+    """The number of updates by index: MXNet has one table for each device, and refers to that of the last one."""
+    found: Dict[Any, int] = {}
+    tables = optimizer.get("_all_index_update_counts")
+    for table in [optimizer.get("_index_update_count"), *(tables.values() if isinstance(tables, dict) else [])]:
+        for index, count in table.items() if isinstance(table, dict) else []:
+            found[index] = max(found.get(index, 0), _count(count))
+    return found
 
 
 def _places(
