@@ -2,8 +2,9 @@
 package cohort
 
 import java.lang.ref.{ReferenceQueue, WeakReference}
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.locks.ReentrantLock
 
 import cohort.abi.CohortNdarray.cohort_ndarray_bytes
 
@@ -22,6 +23,11 @@ private[cohort] object Garbage {
 
   /** An object, and what to free when it is unreachable. */
   private final class Watched(handle: Handle, val cell: Cell) extends WeakReference[Handle](handle, unreachable)
+
+  /** A callback waits no longer for another thread that collects, which may wait for work that the callback is part of. */
+  private val longestWaitMillis = 1000L
+
+  private val collecting = new ReentrantLock
 
   private val unreachable = new ReferenceQueue[Handle]
   private val watched = ConcurrentHashMap.newKeySet[Watched]
@@ -60,13 +66,14 @@ private[cohort] object Garbage {
   /** Collects if there is a context whose memory has doubled. */
   def ask(): Unit = {
     unasked.set(0)
-    if (grown().nonEmpty) synchronized {
-      val contexts = grown() // empty if another thread has collected meanwhile
-      if (contexts.nonEmpty) {
-        collect()
-        for (context <- contexts; bytes <- used(context)) collectAt.put(context, 2 * bytes)
-      }
-    }
+    if (grown().nonEmpty && collecting.tryLock()) // else another thread collects
+      try {
+        val contexts = grown() // empty if another thread has collected meanwhile
+        if (contexts.nonEmpty) {
+          collect()
+          for (context <- contexts; bytes <- used(context)) collectAt.put(context, 2 * bytes)
+        }
+      } finally collecting.unlock()
   }
 
   private def grown(): List[Context] = {
@@ -112,7 +119,10 @@ private[cohort] object Garbage {
     try create
     catch {
       case _: MemoryException =>
-        synchronized(collect())
+        val longest = if (Native.depth == 0) Long.MaxValue else longestWaitMillis
+        if (collecting.tryLock(longest, TimeUnit.MILLISECONDS))
+          try collect()
+          finally collecting.unlock()
         create
     }
 }

@@ -2,6 +2,7 @@
 package cohort.test
 
 import java.io.File
+import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import cohort._
 import cohort.test.Nets._
@@ -41,9 +42,41 @@ final class MemoryTest extends Case {
       equal(1f, kept.slice(0, 1).toScalar)
     } finally device.limitMemory(0)
   }
+
+  @Test def `a thread that frees slowly stops no other`(): Unit = {
+    val begun = new CountDownLatch(2) // in the thread that frees, and in the one that collects
+    val go = new CountDownLatch(1)
+    @volatile var waited = true
+    for (_ <- 1 to 8) MemoryTest.dropFreedBy { () =>
+      begun.countDown()
+      waited &= go.await(20, TimeUnit.SECONDS)
+    }
+    val collecting = new Thread {
+      override def run(): Unit = MemoryTest.collectInCall(())
+    }
+    collecting.start()
+    Assert.assertTrue(begun.await(20, TimeUnit.SECONDS))
+    val kept = NDArray.zeros(Shape(20 << 20)) // 80 MiB: more than what the collector is run at
+    go.countDown()
+    collecting.join()
+    kept.close()
+    Assert.assertTrue(waited)
+  }
 }
 
 object MemoryTest {
+  def dropFreedBy(free: () => Unit): Unit = new Handle(0, _ => free(), new Family) {}
+
+  /** A call that fails for want of memory, then returns the value. */
+  def collectInCall[A](value: => A): A = {
+    var calls = 0
+    Garbage.withRoom {
+      calls += 1
+      if (calls == 1) throw new MemoryException("no memory", "")
+      value
+    }
+  }
+
   def dropArrays(num: Int): Unit = for (_ <- 1 to num) NDArray.zeros(Shape(1 << 18)) // 1 MiB
 
   private def dropBound(num: Int): Unit = for (_ <- 1 to num) { // 9 MiB each: data, and outputs
