@@ -2,7 +2,7 @@
 package cohort
 
 import java.lang.ref.{ReferenceQueue, WeakReference}
-import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
+import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
 import java.util.concurrent.locks.ReentrantLock
 
@@ -22,9 +22,11 @@ private[cohort] object Garbage {
   private val step = least / 16
 
   /** An object, and what to free when it is unreachable. */
-  private final class Watched(handle: Handle, val cell: Cell) extends WeakReference[Handle](handle, unreachable)
+  private final class Watched(handle: Handle, val cell: Closing) extends WeakReference[Handle](handle, unreachable)
 
-  /** A callback waits no longer for another thread that collects, which may wait for work that the callback is part of. */
+  /** A callback waits no longer for another thread that collects, which may wait for work that the callback is part of; and
+    * nobody waits longer for the thread that frees.
+    */
   private val longestWaitMillis = 1000L
 
   private val collecting = new ReentrantLock
@@ -104,6 +106,7 @@ private[cohort] object Garbage {
         val one = all.next()
         if (one.get == null) free(one)
       }
+      waitForFreeing()
     } else {
       var (before, left) = (Long.MaxValue, Cohort.liveHandles)
       while (left < before) {
@@ -112,6 +115,17 @@ private[cohort] object Garbage {
         left = Cohort.liveHandles
       }
     }
+  }
+
+  /** Waits until the thread has freed what it had begun to free. */
+  private def waitForFreeing(): Unit = {
+    val passed = new CountDownLatch(1)
+    val last = new Watched(null, new Closing {
+      override def isClosed: Boolean = passed.getCount == 0
+      override def run(): Unit = passed.countDown()
+    })
+    last.enqueue()
+    passed.await(longestWaitMillis, TimeUnit.MILLISECONDS)
   }
 
   /** Makes a call that creates objects. If there is no memory for them, it collects and makes the call once more. */

@@ -62,6 +62,19 @@ final class MemoryTest extends Case {
     kept.close()
     Assert.assertTrue(waited)
   }
+
+  @Test def `a call is made again when all that was found is freed`(): Unit = {
+    val begun = new CountDownLatch(1)
+    @volatile var freed = false
+    MemoryTest.dropFreedBy { () =>
+      begun.countDown()
+      Thread.sleep(300)
+      freed = true
+    }
+    System.gc()
+    Assert.assertTrue(begun.await(20, TimeUnit.SECONDS))
+    Assert.assertTrue(MemoryTest.collectInCall(freed))
+  }
 }
 
 object MemoryTest {
