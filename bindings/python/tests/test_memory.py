@@ -7,7 +7,7 @@ import sys
 import unittest
 
 import cohort
-from cohort import nd
+from cohort import nd, operator
 from support import Case
 
 _DROP = """
@@ -47,6 +47,24 @@ class Memory(Case):
         finally:
             gc.enable()
             device.limit_memory(0)
+
+    def test_a_callback_that_has_no_memory_is_called_once(self):
+        calls = []
+
+        class Full(operator.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                calls.append(req)
+                raise cohort.OutOfMemoryError("full")
+
+        class FullProp(operator.CustomOpProp):
+            def create_operator(self, ctx, in_shapes, in_dtypes):
+                return Full()
+
+        operator.register("py_full")(FullProp)
+        with self.raises(cohort.OutOfMemoryError, "full"):
+            nd.Custom(nd.ones(2), op_type="py_full")
+        operator.unregister("py_full")
+        self.assertEqual(len(calls), 1)
 
 
 if __name__ == "__main__":

@@ -132,11 +132,12 @@ _CREATES = {
 
 def _after_create(result: Optional[int], function: Any, arguments: Any) -> None:
     """The same. If there was no memory, the arrays in reference cycles are freed and the call is made once more."""
+    of_callback = _thread.thrown is not None and _thread.thrown[0] == _thread.depth
     try:
         _after_call(result, function, arguments)
         return
     except OutOfMemoryError:
-        if _thread.collects:  # this is the second call
+        if _thread.collects or of_callback:  # this is the second call, or a second one would call back again
             raise
     _thread.collects = True
     try:
