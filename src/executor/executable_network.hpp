@@ -22,6 +22,8 @@ class ExecutableNetwork {
   virtual void prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train,
                                 const BucketPrograms &after_bucket) = 0;
   virtual const std::vector<int> &sync_nodes() const = 0;
+  virtual bool repeats_forward() const = 0;
+  virtual void repeat_forward() = 0;
   virtual void begin() = 0;
   virtual PassStop advance() = 0;
   virtual void abandon(const char *why) = 0;

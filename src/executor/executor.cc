@@ -60,6 +60,8 @@ void Executor::prepare_backward(const std::vector<ArraySlice> &head_grads, bool 
 }
 
 const std::vector<int> &Executor::sync_nodes() const { return impl_->network->sync_nodes(); }
+bool Executor::repeats_forward() const { return impl_->network->repeats_forward(); }
+void Executor::repeat_forward() { impl_->network->repeat_forward(); }
 
 // Does one piece of a pass, which is over if it throws.
 template <typename Run>

@@ -143,6 +143,10 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // Nodes of a prepared pass whose steps sync over the batch (Op::syncs_batch), in the order in which advance() stops
   // at them: executors that run together must have the same. After kBetweenParts, those of the next part.
   const std::vector<int> &sync_nodes() const;
+  // Whether backward begins with the forward steps: of executors that run together and sync, all do so or none does.
+  // repeat_forward() follows prepare_backward(), or kBetweenParts.
+  bool repeats_forward() const;
+  void repeat_forward();
   // Registers the pass with the arrays that it uses before advance() does. If all begin before any advances, no device
   // waits for work that another one has yet to get, even if their outputs of different batches share memory.
   void begin();

@@ -22,6 +22,11 @@ class PlannedNetwork final : public ExecutableNetwork {
   void prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train,
                         const BucketPrograms &after_bucket) override;
   const std::vector<int> &sync_nodes() const override { return pass_.program->sync_nodes(); }
+  bool repeats_forward() const override { return pass_.forward_again; }
+  void repeat_forward() override {
+    pass_.forward_again = true;
+    pass_.backward = false;  // comes next
+  }
   void begin() override;
   PassStop advance() override;
   void abandon(const char *why) override;

@@ -44,6 +44,10 @@ class SplitNetwork final : public ExecutableNetwork {
   void prepare_backward(const std::vector<ArraySlice> &head_grads, bool is_train,
                         const BucketPrograms &after_bucket) override;
   const std::vector<int> &sync_nodes() const override;
+  bool repeats_forward() const override { return pass_.running && pass_.running->repeats_forward(); }
+  void repeat_forward() override {
+    if (pass_.running) pass_.running->repeat_forward();
+  }
   void begin() override;
   PassStop advance() override;
   void abandon(const char *why) override;

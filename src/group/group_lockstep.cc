@@ -4,6 +4,7 @@
 // is not queued yet.
 #include "group/group_lockstep.hpp"
 
+#include <algorithm>
 #include <exception>
 
 #include "base/error.hpp"
@@ -28,11 +29,19 @@ void check_one_order(const std::vector<Executor *> &in_pass) {
   }
 }
 
+// A device may need its forward steps again where others do not, such as one whose executor got a monitor.
+void repeat_forward_together(const std::vector<Executor *> &in_pass) {
+  const auto repeats = [](const Executor *executor) { return executor->repeats_forward(); };
+  if (std::none_of(in_pass.begin(), in_pass.end(), repeats)) return;
+  for (Executor *executor : in_pass) executor->repeat_forward();
+}
+
 // Runs passes that are prepared, each up to its next stop, then again.
 void run_in_lockstep(const Executors &executors, bool syncs) {
   std::vector<Executor *> in_pass;
   for (const auto &executor : executors) in_pass.push_back(executor.get());
   check_one_order(in_pass);
+  repeat_forward_together(in_pass);
   for (Executor *executor : in_pass) executor->begin();
   std::exception_ptr failure;
   while (!in_pass.empty()) {
@@ -54,6 +63,7 @@ void run_in_lockstep(const Executors &executors, bool syncs) {
     }
     if (failure && syncs) break;
     check_one_order(in_pass);
+    repeat_forward_together(in_pass);
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -202,6 +202,36 @@ static void a_monitor_sees_every_device(void **state) {
   assert_int_equal(num_reports, 3 * 2);
 }
 
+static void ignore_report(const char *name, cohort_ndarray *array, void *user_data) {
+  (void)name;
+  (void)array;
+  (void)user_data;
+}
+
+/* Its backward pass runs on another program, which begins with its forward steps. */
+static void a_monitor_on_one_device_changes_no_gradient(void **state) {
+  cohort_group *group = bind_on(test_contexts(), 2, NULL, two_norms(variable("data")));
+  float expected[kSize], found[kSize], other[kSize];
+  cohort_executor *exec = NULL;
+  size_t i;
+
+  (void)state;
+  forward(group, uneven_data(), NULL, 1);
+  backward(group, head_gradient());
+  read_free(merged(group, COHORT_GROUP_INPUT_GRADS, 0), expected, kSize);
+  for (i = 0; i < kSize; ++i) other[i] = (float)(i % 5) - 1;
+  forward(group, floats(SHAPE(kRows, kChannels, kWidth), other, kSize), NULL, 1);
+  backward(group, floats(SHAPE(kRows, kChannels, kWidth), other, kSize));
+  forward(group, uneven_data(), NULL, 1);
+  ok(cohort_group_executor(group, 0, &exec));
+  ok(cohort_executor_set_monitor(exec, ignore_report, NULL, 0));
+  backward(group, head_gradient());
+  read_free(merged(group, COHORT_GROUP_INPUT_GRADS, 0), found, kSize);
+  is_near("gradient of the input", expected, found, kSize);
+  cohort_executor_free(exec);
+  cohort_group_free(group);
+}
+
 /* A custom operator whose forward fails at one call. */
 typedef struct {
   host scale;
@@ -329,6 +359,7 @@ int main(void) {
       TEST(many_steps_give_the_same_bits),
       TEST(inference_depends_on_no_other_device),
       TEST(a_monitor_sees_every_device),
+      TEST(a_monitor_on_one_device_changes_no_gradient),
       TEST(a_device_that_fails_does_not_hang_the_others),
       TEST(the_executor_of_a_device_does_not_train_by_itself),
       TEST(weights_that_the_host_holds_are_derived_once_a_pass),
