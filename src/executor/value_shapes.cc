@@ -305,11 +305,12 @@ const std::vector<int> &SplitNetwork::sync_nodes() const {
 
 void SplitNetwork::begin() {
   if (pass_.running) pass_.running->begin();
+  pass_.begun = true;
 }
 
 PassStop SplitNetwork::advance() {
   if (!pass_.started) {
-    pass_.started = true;
+    pass_.begun = pass_.started = true;
     whole_.backward_has_run = pass_.backward;
     is_complete_ = is_complete_ && pass_.backward;
   }
@@ -336,7 +337,7 @@ PassStop SplitNetwork::advance() {
 void SplitNetwork::abandon(const char *why) {
   const RunningPass pass = std::exchange(pass_, {});
   if (pass.running) pass.running->abandon(why);
-  if (!pass.started) return;
+  if (!pass.begun) return;
   const auto &last = pass.backward ? first_ : current_;
   if (!last) return;
   last->impl_->network->each_planned([&](const PlannedNetwork &planned) { planned.fail_pass(pass.backward, why); });

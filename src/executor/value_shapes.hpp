@@ -73,7 +73,8 @@ class SplitNetwork final : public ExecutableNetwork {
   struct RunningPass {
     bool backward = false, is_train = false;
     std::vector<ArraySlice> head_grads = {};
-    bool started = false;
+    bool begun = false;                   // registered with the arrays
+    bool started = false;                 // advanced, too
     int num_prepared = 0, num_ended = 0;  // parts
     Executor *running = nullptr;          // null: the next part is not prepared, or has nothing to do
   };
