@@ -403,6 +403,7 @@ Tape::Values Tape::record(Record record, const Values &inputs, const Arrays &out
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Edge edge{id, int(i)};
       if (outputs[i]) remember(outputs[i], edge);
+      if (outputs[i]) unswept_bytes_ += outputs[i].bytes();
       values.push_back({outputs[i], edge});
     }
   } catch (...) {  // out of memory
@@ -473,9 +474,12 @@ bool Tape::unreachable(const Record &record) const {
   return true;
 }
 
-// From the newest: a record that only unreachable records read is unreachable, too.
+// When many records, or large ones, were added. From the newest: a record that only unreachable records read is
+// unreachable, too.
 void Tape::sweep() {
-  if (records_.size() < next_sweep_) return;
+  constexpr size_t kMostUnsweptBytes = size_t(64) << 20;
+  if (records_.size() < next_sweep_ && unswept_bytes_ < kMostUnsweptBytes) return;
+  unswept_bytes_ = 0;
   for (auto at = records_.end(); at != records_.begin();) {
     --at;
     if (!unreachable(at->second)) continue;

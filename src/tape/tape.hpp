@@ -131,7 +131,8 @@ class Tape {
   bool recording_ = true, training_ = true;
   bool busy_ = false;  // in a backward pass
   uint64_t next_id_ = 1;
-  size_t next_sweep_ = 256;
+  size_t next_sweep_ = 256;   // records
+  size_t unswept_bytes_ = 0;  // of outputs recorded since the last sweep
   std::map<uint64_t, Record> records_;
   std::unordered_map<const Storage *, std::vector<Known>> known_;
 };

@@ -610,8 +610,34 @@ static void bad_arguments_are_refused(void **state) {
   cohort_tape_free(tape);
 }
 
+/* Results that are dropped without a backward pass, while another recorded array lives on. */
+static void large_results_that_nobody_needs_are_released(void **state) {
+  const int64_t length = 1 << 18;
+  cohort_device_memory_info before = COHORT_DEVICE_MEMORY_INFO_INIT, after = COHORT_DEVICE_MEMORY_INFO_INIT;
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *x = zeros(length), *kept, *result;
+  int i;
+
+  (void)state;
+  mark(tape, x, NULL, COHORT_GRAD_WRITE);
+  kept = apply(tape, "square", x, NULL);
+  ok(cohort_device_memory(&test_contexts()[0], &before));
+  for (i = 0; i < 100; ++i) {
+    result = apply(tape, "square", x, NULL);
+    cohort_ndarray_free(apply(tape, "exp", result, NULL));
+    ok(cohort_wait_all());
+    cohort_ndarray_free(result);
+  }
+  ok(cohort_device_memory(&test_contexts()[0], &after));
+  assert_true(after.used_bytes - before.used_bytes < (size_t)100 << 20);
+  cohort_ndarray_free(kept);
+  cohort_ndarray_free(x);
+  cohort_tape_free(tape);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(large_results_that_nobody_needs_are_released),
       TEST(gradients_go_where_they_are_marked),
       TEST(heads_have_gradients),
       TEST(random_numbers_do_not_depend_on_recording),
