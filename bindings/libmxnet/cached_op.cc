@@ -70,15 +70,14 @@ class CachedOp : public Object {
       }
       ArrayList node_inputs;
       for (const auto &[from, output] : node.inputs) node_inputs.push_back(values.at(from).at(output));
-      values[i] = apply_operator(node.op->name, node.op->takes_context, node.attrs, node_inputs, {}, context);
+      values[i] = apply_operator(*node.op, node.attrs, node_inputs, {}, context);
       for (const size_t done : done_after[i]) values[done].clear();
     }
     ArrayList outputs;
     for (const auto &[from, output] : heads_) {
       const std::shared_ptr<NDArray> &value = values.at(from).at(output);
       // An input that is an output as well is copied: the host gets an array of its own.
-      outputs.push_back(nodes_[from].op ? view_of(*value, value->share())
-                                        : apply_operator("_copy", false, {}, {value}, {}).at(0));
+      outputs.push_back(nodes_[from].op ? view_of(*value, value->share()) : apply_operator("_copy", {value}, {}).at(0));
     }
     return outputs;
   }
@@ -198,7 +197,7 @@ int MXInvokeCachedOpEx(CachedOpHandle handle, int num_inputs, NDArrayHandle *inp
       if (given.size() != made.size())
         fail("a cached operator: expected " + std::to_string(made.size()) + " arrays for outputs, found " +
              std::to_string(given.size()));
-      for (size_t i = 0; i < made.size(); ++i) apply_operator("_copyto", false, {}, {made[i]}, {given[i]});
+      for (size_t i = 0; i < made.size(); ++i) apply_operator("_copyto", {made[i]}, {given[i]});
     }
     if (out_stypes) {
       stypes.assign(made.size(), COHORT_STORAGE_DEFAULT);

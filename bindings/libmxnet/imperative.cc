@@ -106,8 +106,9 @@ TextAttrs text_attrs(size_t num, const char *const *keys, const char *const *val
   return attrs;
 }
 
-ArrayList apply_operator(const std::string &op, bool takes_context, const TextAttrs &attrs, const ArrayList &inputs,
-                         const ArrayList &outputs, cohort_context context) {
+ArrayList apply_operator(const Operator &of, const TextAttrs &attrs, const ArrayList &inputs, const ArrayList &outputs,
+                         cohort_context context) {
+  const std::string &op = of.name;
   if (is_copy_across(op, inputs, outputs)) {
     copy_across(inputs[0], outputs[0]);
     return outputs;
@@ -119,12 +120,26 @@ ArrayList apply_operator(const std::string &op, bool takes_context, const TextAt
   std::vector<const char *> keys, values;
   for (const auto &[key, value] : attrs) {
     if (key.size() > 4 && key.compare(0, 2, "__") == 0) continue;  // of nodes, such as __layout__
-    if (takes_context && key == "ctx") {
+    if (of.takes_context && key == "ctx") {
       if (!value.empty() && inputs.empty() && (outputs.empty() || outputs[0]->is_none())) context = context_from(value);
       continue;
     }
     keys.push_back(key.c_str());
     values.push_back(value.c_str());
+  }
+
+  const char *dtype = nullptr;
+  const auto is_dtype = [](const auto &attr) { return attr.first == "dtype" && attr.second != "None"; };
+  if (of.infers_dtype && !outputs.empty() && !outputs[0]->is_none() &&
+      std::none_of(attrs.begin(), attrs.end(), is_dtype)) {
+    cohort::check(cohort_dtype_text(outputs[0]->dtype(), &dtype));
+    for (size_t i = keys.size(); i-- > 0;) {
+      if (std::string(keys[i]) != "dtype") continue;
+      keys.erase(keys.begin() + static_cast<std::ptrdiff_t>(i));
+      values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    keys.push_back("dtype");
+    values.push_back(dtype);
   }
 
   const bool given = !outputs.empty() &&
@@ -182,6 +197,12 @@ ArrayList apply_operator(const std::string &op, bool takes_context, const TextAt
   return made;
 }
 
+ArrayList apply_operator(const char *op, const ArrayList &inputs, const ArrayList &outputs) {
+  const Operator *const found = find_operator(op);
+  if (!found) fail(std::string("there is no operator '") + op + "'");
+  return apply_operator(*found, {}, inputs, outputs);
+}
+
 }  // namespace cohort_mxnet
 
 using namespace cohort_mxnet;
@@ -220,8 +241,8 @@ int MXImperativeInvokeEx(AtomicSymbolCreator creator, int num_inputs, NDArrayHan
     const ArrayList in = ndarrays(inputs, static_cast<size_t>(num_inputs));
     ArrayList out;
     if (*outputs && *num_outputs > 0) out = ndarrays(*outputs, static_cast<size_t>(*num_outputs));
-    const ArrayList made = apply_operator(op.name, op.takes_context,
-                                          text_attrs(static_cast<size_t>(num_params), param_keys, param_vals), in, out);
+    const ArrayList made =
+        apply_operator(op, text_attrs(static_cast<size_t>(num_params), param_keys, param_vals), in, out);
     if (out.empty()) {
       NewHandles new_handles;
       for (const auto &array : made) new_handles.add(array);

@@ -71,6 +71,7 @@ Operator describe(const std::string &name) {
     add_arg(op, info.inputs[i].name, op.is_variadic ? "NDArray-or-Symbol[]" : "NDArray-or-Symbol", info.inputs[i].doc);
   for (const cohort::OperatorAttr &attr : info.attrs) {
     op.takes_context |= attr.name == "ctx";
+    op.infers_dtype |= attr.name == "dtype" && attr.default_value == "'None'" && info.inputs.empty();
     add_arg(op, attr.name,
             attr.type + (attr.default_value ? ", optional, default=" + *attr.default_value : ", required"), attr.doc);
   }

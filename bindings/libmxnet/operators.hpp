@@ -20,6 +20,7 @@ struct Operator {
   bool is_known = true;  // false: it is only listed
   size_t num_inputs = 0;
   bool takes_context = false;  // has an attribute `ctx`
+  bool infers_dtype = false;   // has no input, and takes the type of a given output if none is named
   std::vector<std::string> arg_names, arg_types, arg_docs;
   std::vector<const char *> arg_name_pointers, arg_type_pointers, arg_doc_pointers;
 };

@@ -61,6 +61,24 @@ static void operators_write_given_outputs(void **state) {
   ok(MXNDArrayFree(x));
 }
 
+/* A random operator takes the type of the array that it is to fill, if none is named. */
+static void random_operators_take_the_outputs_type(void **state) {
+  const uint32_t shape[] = {3};
+  const char *key = "low", *value = "0.5";
+  NDArrayHandle out[1], *outputs = out;
+  double numbers[3] = {0, 0, 0};
+  OpHandle op = NULL;
+  int num = 1, i;
+
+  (void)state;
+  ok(MXNDArrayCreateEx(shape, 1, 1, 0, 0, 1, &out[0]));
+  ok(NNGetOpHandle("_random_uniform", &op));
+  ok(MXImperativeInvoke(op, 0, NULL, &num, &outputs, 1, &key, &value));
+  ok(MXNDArraySyncCopyToCPU(out[0], numbers, 3));
+  for (i = 0; i < 3; ++i) assert_true(numbers[i] >= 0.5 && numbers[i] <= 1);
+  ok(MXNDArrayFree(out[0]));
+}
+
 /* Errors of operators name them. */
 static void errors_name_operators(void **state) {
   const float values[] = {1, 2, 3};
@@ -381,6 +399,7 @@ static int make_tape(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(operators_write_given_outputs),
+      TEST(random_operators_take_the_outputs_type),
       TEST(errors_name_operators),
       TEST(gradients_are_written_and_added),
       TEST(what_is_not_recorded_has_no_gradient),
