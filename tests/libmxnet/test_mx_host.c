@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hosts do that other tests do not: recording inside callbacks, calls while the process ends, wrong lists. */
+/* Hosts that record inside callbacks, call while the process ends, or give wrong lists. */
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -96,7 +96,7 @@ static void functions_of_the_host_may_record(void **state) {
   take_gradient(x, expected, 2);
 }
 
-/* What was recorded and never needed ends with the arrays, not with the thread. */
+/* A record that nobody needs ends with its arrays, not with the thread. */
 static void what_was_recorded_ends_with_its_arrays(void **state) {
   const float values[] = {1, 2};
   NDArrayHandle x = marked(values, 2), y = row_of(values, 2);

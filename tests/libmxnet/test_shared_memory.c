@@ -39,7 +39,7 @@ static void another_process_shares_the_memory(void **state) {
   ok(MXNDArrayFree(sent)); /* the receiver keeps the memory */
   assert_floats(received, expected, 6);
   assert_shape(received, shape, 2);
-  /* What is received can be sent on without a copy. */
+  /* An array that was received is sent on without a copy. */
   ok(MXNDArrayGetSharedMemHandle(received, &pid, &descriptor));
   ok(MXNDArrayGetSharedMemHandle(received, &pid, &again));
   assert_int_equal(descriptor, again);

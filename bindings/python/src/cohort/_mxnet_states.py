@@ -111,8 +111,8 @@ def _set_items(to: Any, items: Sequence[Any]) -> None:
 
 
 class _Reader:
-    """What a pickle contains. It takes memory in proportion to the pickle, whatever that says, which pickle.Unpickler
-    does not."""
+    """Reads what a pickle contains, in memory in proportion to the pickle, whatever that says; pickle.Unpickler does
+    not."""
 
     def __init__(self) -> None:
         self.stack: List[Any] = []
