@@ -203,12 +203,9 @@ static void errors_have_messages_at_exit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(functions_of_the_host_may_record),
-      TEST(what_was_recorded_ends_with_its_arrays),
-      TEST(functions_need_their_callbacks),
-      TEST(numpy_shapes_of_all_threads),
-      TEST(shapes_of_too_many_axes_are_not_read),
-      TEST(errors_have_messages_at_exit),
+      TEST(functions_of_the_host_may_record),     TEST(what_was_recorded_ends_with_its_arrays),
+      TEST(functions_need_their_callbacks),       TEST(numpy_shapes_of_all_threads),
+      TEST(shapes_of_too_many_axes_are_not_read), TEST(errors_have_messages_at_exit),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
