@@ -595,13 +595,13 @@ abi:
 	@perl bindings/tools/abi.pl
 
 .PHONY: check-format format
-FORMATTED = $(foreach d,include src cuda tests examples,$(foreach e,h hpp c cc cu cuh,$(call find,$(d),*.$(e))))
+FORMATTED = $(foreach d,include src cuda bindings/libmxnet tests examples,$(foreach e,h hpp c cc cu cuh,$(call find,$(d),*.$(e))))
 check-format:
 	@if command -v $(CLANG_FORMAT) >/dev/null && $(CLANG_FORMAT) --version | grep -q 'version 14\.'; then \
 	  $(CLANG_FORMAT) --dry-run -Werror $(FORMATTED) && echo "check-format: $(words $(FORMATTED)) files passed"; \
 	else echo "check-format: skipped, there is no clang-format 14 here"; fi
 format:
-	$(CLANG_FORMAT) -i $(FORMATTED)
+	@$(CLANG_FORMAT) -i $(FORMATTED)
 
 # The tests under a sanitizer, each in a build folder of its own. Kernels are built as the rest: -O3 hides what is looked for.
 # AddressSanitizer with UBSan takes two to four times as long to compile for with optimisation as without. It is built by
