@@ -72,8 +72,8 @@ cohort::NDArray recorded_input(NDArray &input, const std::shared_ptr<SharedTape>
 // Notes that arrays were made from others on a tape.
 void set_origin(const ArrayList &outputs, const ArrayList &inputs, const std::shared_ptr<SharedTape> &tape);
 
-// A lock on a tape whose flags are those of the thread. A call on a tape may run functions of the host, which may record
-// and compute gradients themselves: meanwhile the thread records on another tape.
+// A lock on a tape whose flags are those of the thread. A call on a tape may run functions of the host, which may
+// record and compute gradients themselves: meanwhile the thread records on another tape.
 class TapeUse {
  public:
   explicit TapeUse(const std::shared_ptr<SharedTape> &tape);
