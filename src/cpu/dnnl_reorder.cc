@@ -32,19 +32,35 @@ class ReorderKernel final : public Kernel {
   ReorderKernel(const Desc &from, const Desc &to, int num_threads, const std::string &what)
       : num_threads_(int64_t(to.get_size()) < 65536 ? 1 : num_threads) {
     const ThreadsScope threads(num_threads_);
-    // oneDNN allocates the scratchpad, if it needs one: a reorder has no step whose scratch could be booked.
-    const auto pd = attempt([&] { return dnnl::reorder::primitive_desc(engine(), from, engine(), to); });
+    const auto pd = attempt([&] { return dnnl::reorder::primitive_desc(engine(), from, engine(), to, attributes()); });
     if (!pd) throw Error(Code::kUnsupported, text(what, ": oneDNN cannot change the layout"));
-    call_ = DnnlCall(*pd, what, {{DNNL_ARG_FROM, from, BufferRef::input(0)}, {DNNL_ARG_TO, to, BufferRef::output(0)}});
+    StepSpec booked;
+    call_ = DnnlCall(*pd, what, {{DNNL_ARG_FROM, from, BufferRef::input(0)}, {DNNL_ARG_TO, to, BufferRef::output(0)}},
+                     booked);
+    scratch_bytes_ = booked.scratch_bytes;
   }
+  // Steps that are no operators have no scratch memory. What oneDNN would allocate belongs to the primitive, which
+  // executors share.
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
-    call_.run(args);
+    if (scratch_bytes_ == 0) return call_.run(args);
+    std::unique_ptr<Scratch> scratch = scratches_.acquire();
+    if (!scratch) scratch = std::make_unique<Scratch>((scratch_bytes_ + sizeof(Line) - 1) / sizeof(Line));
+    Args with_scratch = args;
+    with_scratch.scratch = scratch->data();
+    call_.run(with_scratch);
+    scratches_.release(std::move(scratch));
   }
 
  private:
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  using Scratch = std::vector<Line>;
   const int num_threads_;
+  size_t scratch_bytes_ = 0;
   DnnlCall call_;
+  mutable ObjectPool<Scratch> scratches_;  // of runs that are not active
 };
 
 // The gradient of a 1 x 1 convolution's weight, transposed in squares of 16 x 16, which write whole lines of the
