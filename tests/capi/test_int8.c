@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inference in int8: ranges from sample batches, int8 layers, and what is refused. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -532,6 +533,65 @@ static void a_node_that_cannot_is_refused(void **state) {
   cohort_executor_free(wide);
 }
 
+#define AT_ONCE 4
+
+typedef struct beginner {
+  cohort_executor *executor;
+  pthread_barrier_t *start;
+  cohort_error *error;
+} beginner;
+
+static void *begin(void *argument) {
+  beginner *self = argument;
+
+  pthread_barrier_wait(self->start);
+  self->error = cohort_executor_forward(self->executor, 0);
+  if (!self->error) self->error = cohort_wait_all();
+  return NULL;
+}
+
+/* Executors of one plan whose first passes, which bring the weights into the order of the kernels, run at once. */
+static void executors_that_begin_at_once_answer_alike(void **state) {
+  cohort_executor *wide = bound(COHORT_DTYPE_FLOAT32, NULL);
+  cohort_calibration *calibration = calibrated(wide, COHORT_CALIBRATION_MIN_MAX);
+  int round, i;
+
+  (void)state;
+  for (round = 0; round < 20; ++round) {
+    pthread_t threads[AT_ONCE];
+    pthread_barrier_t start;
+    beginner all[AT_ONCE];
+    float *expected = NULL;
+    size_t count = 0;
+
+    pthread_barrier_init(&start, NULL, AT_ONCE);
+    for (i = 0; i < AT_ONCE; ++i) {
+      all[i].executor = bound(COHORT_DTYPE_INT8, calibration);
+      all[i].start = &start;
+      all[i].error = NULL;
+    }
+    for (i = 0; i < AT_ONCE; ++i) assert_int_equal(pthread_create(&threads[i], NULL, begin, &all[i]), 0);
+    for (i = 0; i < AT_ONCE; ++i) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (i = 0; i < AT_ONCE; ++i) {
+      float *found;
+
+      ok(all[i].error);
+      found = read_free(output_of(all[i].executor, 0), &count);
+      if (!expected) {
+        expected = found;
+      } else {
+        assert_memory_equal(found, expected, count * sizeof(float));
+        free(found);
+      }
+      cohort_executor_free(all[i].executor);
+    }
+    free(expected);
+    pthread_barrier_destroy(&start);
+  }
+  cohort_calibration_free(calibration);
+  cohort_executor_free(wide);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_network_runs_in_bytes),
@@ -541,6 +601,7 @@ int main(void) {
       TEST(an_odd_layer_is_right),
       TEST(clips_are_parts_of_their_layers),
       TEST(weights_may_change),
+      TEST(executors_that_begin_at_once_answer_alike),
       TEST(ranges_are_those_of_all_batches),
       TEST(nodes_of_one_name_have_one_range),
       TEST(entropy_cuts_off_what_is_far_out),
