@@ -630,8 +630,8 @@ check-asan-long:
 	+@$(sub_make) $(call check_under,asan) UNDER='golden-ops sanitizers-long' check-under
 check-tsan-long:
 	+@$(sub_make) $(call check_under,tsan) UNDER=sanitizers-long check-under
-UNDER ?= capi libmxnet unit cpp $(if $(filter asan,$(SANITIZER)),golden-ops)
-check-under: $(LIBRARY) $(MXNET_SO) $(MXNET_TESTS) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS) $(if $(filter asan,$(SANITIZER)),$(GOLDEN_RUNNER))
+UNDER ?= capi unit cpp $(if $(filter asan,$(SANITIZER)),golden-ops)
+check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CXX_TESTS) $(if $(filter asan,$(SANITIZER)),$(GOLDEN_RUNNER))
 	@SANITIZER=$(SANITIZER) $(run_tests) $(UNDER)
 
 # ---- fuzzing ----------------------------------------------------------------------------------------------------------
