@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an executor runs: a whole network bound to plans (planned_network.hpp), or one in two parts (value_shapes.hpp).
+// An executor runs a whole network bound to plans (planned_network.hpp), or one in two parts (value_shapes.hpp).
 // Private to src/executor.
 #pragma once
 
