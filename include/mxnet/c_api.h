@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mxnet/c_graph.h"
 #include "mxnet/c_handles.h"
 
 #ifdef __cplusplus
@@ -29,7 +30,6 @@ extern "C" {
 typedef const void *FunctionHandle;
 typedef void *AtomicSymbolCreator;
 typedef void *CachedOpHandle;
-typedef void *SymbolHandle;
 typedef void *AtomicSymbolHandle;
 typedef void *ExecutorHandle;
 typedef void *DataIterCreator;
@@ -44,13 +44,10 @@ typedef void *DLManagedTensorHandle;
 typedef const void *ContextHandle;
 typedef const void *EngineFnPropertyHandle;
 typedef void *EngineVarHandle;
-typedef void *OpHandle;
-typedef void *GraphHandle;
 typedef void *TVMFunctionHandle;
 typedef void *MXNetFunctionHandle;
 typedef void *MXNetObjectHandle;
 typedef int64_t dim_t;
-typedef unsigned int nn_uint;
 
 typedef void (*EngineAsyncFunc)(void *, void *, void *);
 typedef void (*EngineSyncFunc)(void *, void *);
@@ -754,49 +751,6 @@ MXNET_DLL int MXNetFuncGetGlobal(const char *name, MXNetFunctionHandle *out);
 MXNET_DLL int MXNetFuncListGlobalNames(int *out_size, const char ***out_array);
 MXNET_DLL int MXNetObjectFree(MXNetObjectHandle obj);
 MXNET_DLL int MXTVMBridge(TVMFunctionHandle pregister);
-
-/* ---- the graph interface ---- */
-
-MXNET_DLL void NNAPISetLastError(const char *msg);
-MXNET_DLL const char *NNGetLastError(void);
-MXNET_DLL int NNListAllOpNames(nn_uint *out_size, const char ***out_array);
-MXNET_DLL int NNGetOpHandle(const char *op_name, OpHandle *op_out);
-MXNET_DLL int NNListUniqueOps(nn_uint *out_size, OpHandle **out_array);
-MXNET_DLL int NNGetOpInfo(OpHandle op, const char **real_name, const char **description, nn_uint *num_doc_args,
-                          const char ***arg_names, const char ***arg_type_infos, const char ***arg_descriptions,
-                          const char **return_type);
-MXNET_DLL int NNSymbolCreateAtomicSymbol(OpHandle op, nn_uint num_param, const char **keys, const char **vals,
-                                         SymbolHandle *out);
-MXNET_DLL int NNSymbolCreateVariable(const char *name, SymbolHandle *out);
-MXNET_DLL int NNSymbolCreateGroup(nn_uint num_symbols, SymbolHandle *symbols, SymbolHandle *out);
-
-/** Not implemented. */
-MXNET_DLL int NNAddControlDeps(SymbolHandle src_symbol, SymbolHandle dep_symbol);
-MXNET_DLL int NNSymbolFree(SymbolHandle symbol);
-MXNET_DLL int NNSymbolCopy(SymbolHandle symbol, SymbolHandle *out);
-MXNET_DLL int NNSymbolPrint(SymbolHandle symbol, const char **out_str);
-MXNET_DLL int NNSymbolGetAttr(SymbolHandle symbol, const char *key, const char **out, int *success);
-MXNET_DLL int NNSymbolSetAttrs(SymbolHandle symbol, nn_uint num_param, const char **keys, const char **values);
-MXNET_DLL int NNSymbolListAttrs(SymbolHandle symbol, int recursive_option, nn_uint *out_size, const char ***out);
-MXNET_DLL int NNSymbolListInputVariables(SymbolHandle symbol, int option, nn_uint *out_size,
-                                         SymbolHandle **out_sym_array);
-MXNET_DLL int NNSymbolListInputNames(SymbolHandle symbol, int option, nn_uint *out_size, const char ***out_str_array);
-MXNET_DLL int NNSymbolListOutputNames(SymbolHandle symbol, nn_uint *out_size, const char ***out_str_array);
-MXNET_DLL int NNSymbolGetNumOutputs(SymbolHandle symbol, nn_uint *output_count);
-MXNET_DLL int NNSymbolGetInternals(SymbolHandle symbol, SymbolHandle *out);
-MXNET_DLL int NNSymbolGetChildren(SymbolHandle symbol, SymbolHandle *out);
-MXNET_DLL int NNSymbolGetOutput(SymbolHandle symbol, nn_uint index, SymbolHandle *out);
-MXNET_DLL int NNSymbolCompose(SymbolHandle sym, const char *name, nn_uint num_args, const char **keys,
-                              SymbolHandle *args);
-
-/** Not implemented, as the other functions of graphs: passes are the business of bind. */
-MXNET_DLL int NNGraphCreate(SymbolHandle symbol, GraphHandle *graph);
-MXNET_DLL int NNGraphFree(GraphHandle handle);
-MXNET_DLL int NNGraphGetSymbol(GraphHandle graph, SymbolHandle *symbol);
-MXNET_DLL int NNGraphSetJSONAttr(GraphHandle handle, const char *key, const char *json_value);
-MXNET_DLL int NNGraphGetJSONAttr(GraphHandle handle, const char *key, const char **json_out, int *success);
-MXNET_DLL int NNGraphSetNodeEntryListAttr_(GraphHandle handle, const char *key, SymbolHandle list);
-MXNET_DLL int NNGraphApplyPasses(GraphHandle src, nn_uint num_pass, const char **pass_names, GraphHandle *dst);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file c_handles.h
- * What c_api.h and c_predict_api.h both declare, once for programs that include both.
+ * Types of all headers here, once for programs that include several.
  */
 #ifndef MXNET_C_HANDLES_H_
 #define MXNET_C_HANDLES_H_
@@ -19,5 +19,6 @@
 typedef uint32_t mx_uint;
 typedef float mx_float;
 typedef void *NDArrayHandle;
+typedef void *SymbolHandle;
 
 #endif /* MXNET_C_HANDLES_H_ */
