@@ -208,30 +208,14 @@ int with(KVStoreHandle handle, Body body) {
   return guarded([&] { body(*from_handle<KVStore>(handle)); });
 }
 
+// Calls a member of the store with keys and the arrays that belong to them.
 template <typename Key>
-int pull(KVStoreHandle handle, uint32_t num, Key keys, NDArrayHandle *vals) {
+int call(KVStoreHandle handle, void (KVStore::*member)(const KeyList &, void *const *), uint32_t num, Key keys,
+         NDArrayHandle *vals) {
   return with(handle, [&](KVStore &store) {
     const KeyList list(num, keys);
     if (num != 0) required(vals, "vals");
-    store.pull(list, vals);
-  });
-}
-
-template <typename Key>
-int push(KVStoreHandle handle, uint32_t num, Key keys, NDArrayHandle *vals) {
-  return with(handle, [&](KVStore &store) {
-    const KeyList list(num, keys);
-    if (num != 0) required(vals, "vals");
-    store.push(list, vals);
-  });
-}
-
-template <typename Key>
-int init(KVStoreHandle handle, uint32_t num, Key keys, NDArrayHandle *vals) {
-  return with(handle, [&](KVStore &store) {
-    const KeyList list(num, keys);
-    if (num != 0) required(vals, "vals");
-    store.init(list, vals);
+    (store.*member)(list, vals);
   });
 }
 
@@ -281,35 +265,35 @@ int MXKVStoreFree(KVStoreHandle handle) {
 }
 
 int MXKVStoreInit(KVStoreHandle handle, uint32_t num, const int *keys, NDArrayHandle *vals) {
-  return init(handle, num, keys, vals);
+  return call(handle, &KVStore::init, num, keys, vals);
 }
 
 int MXKVStoreInitEx(KVStoreHandle handle, uint32_t num, const char **keys, NDArrayHandle *vals) {
-  return init(handle, num, keys, vals);
+  return call(handle, &KVStore::init, num, keys, vals);
 }
 
 int MXKVStorePush(KVStoreHandle handle, uint32_t num, const int *keys, NDArrayHandle *vals, int) {
-  return push(handle, num, keys, vals);
+  return call(handle, &KVStore::push, num, keys, vals);
 }
 
 int MXKVStorePushEx(KVStoreHandle handle, uint32_t num, const char **keys, NDArrayHandle *vals, int) {
-  return push(handle, num, keys, vals);
+  return call(handle, &KVStore::push, num, keys, vals);
 }
 
 int MXKVStorePullWithSparse(KVStoreHandle handle, uint32_t num, const int *keys, NDArrayHandle *vals, int, bool) {
-  return pull(handle, num, keys, vals);
+  return call(handle, &KVStore::pull, num, keys, vals);
 }
 
 int MXKVStorePullWithSparseEx(KVStoreHandle handle, uint32_t num, const char **keys, NDArrayHandle *vals, int, bool) {
-  return pull(handle, num, keys, vals);
+  return call(handle, &KVStore::pull, num, keys, vals);
 }
 
 int MXKVStorePull(KVStoreHandle handle, uint32_t num, const int *keys, NDArrayHandle *vals, int) {
-  return pull(handle, num, keys, vals);
+  return call(handle, &KVStore::pull, num, keys, vals);
 }
 
 int MXKVStorePullEx(KVStoreHandle handle, uint32_t num, const char **keys, NDArrayHandle *vals, int) {
-  return pull(handle, num, keys, vals);
+  return call(handle, &KVStore::pull, num, keys, vals);
 }
 
 int MXKVStorePullRowSparse(KVStoreHandle handle, uint32_t, const int *, NDArrayHandle *, const NDArrayHandle *, int) {
