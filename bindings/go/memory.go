@@ -31,7 +31,7 @@ import (
 )
 
 // The garbage collector sees a few words of an object whose arrays take gigabytes. So this file runs it when the memory that the library
-// uses on a context has doubled since the last run, and before a call fails for want of memory.
+// uses on a context has doubled since the last run, and before a call that creates objects fails for want of memory.
 
 // Below this many bytes of a context, the collector's own pace is good enough.
 const leastBytesToCollect = 64 << 20

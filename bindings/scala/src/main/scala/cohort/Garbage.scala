@@ -11,7 +11,7 @@ import cohort.abi.CohortNdarray.cohort_ndarray_bytes
 /** Frees the objects that nothing refers to any more.
   *
   * Java's collector sees a few words of an object whose arrays take gigabytes. So this runs it when the memory that the
-  * library uses on a context has doubled since the last run, and before a call fails for want of memory.
+  * library uses on a context has doubled since the last run, and before a call that creates objects fails for want of memory.
   */
 private[cohort] object Garbage {
 
